@@ -1,4 +1,19 @@
 // The Python face of the C++ kernels: one register function per source file.
 #include <nanobind/nanobind.h>
 
-NB_MODULE(_core, m) { m.doc() = "C++ kernels of packing and scheduling."; }
+#include "best_fit.h"
+#include "depth_first.h"
+#include "graph.h"
+#include "local_search.h"
+#include "lower_bound.h"
+#include "memory_profile.h"
+
+NB_MODULE(_core, m) {
+  m.doc() = "C++ kernels of packing and scheduling.";
+  xla_stalloc::register_graph(m);
+  xla_stalloc::register_memory_profile(m);
+  xla_stalloc::register_depth_first(m);
+  xla_stalloc::register_local_search(m);
+  xla_stalloc::register_lower_bound(m);
+  xla_stalloc::register_best_fit(m);
+}

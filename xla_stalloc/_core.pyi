@@ -1,0 +1,52 @@
+"""C++ kernels of packing and scheduling. Arrays are one-dimensional and contiguous; results are new int64 arrays."""
+
+import enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Int64 = NDArray[np.int64]
+_Bool = NDArray[np.bool_]
+
+class Graph:
+    """A scheduling graph in the kernels' own form; see ``xla_stalloc.scheduling.Graph``, which validates it."""
+
+    def __init__(
+        self,
+        predecessor_offsets: _Int64,
+        predecessors: _Int64,
+        lump_bytes: _Int64,
+        buffer_bytes: _Int64,
+        touch_offsets: _Int64,
+        touches: _Int64,
+        reuse_offsets: _Int64,
+        reuses: _Int64,
+        live_in: _Bool,
+        live_out: _Bool,
+    ) -> None: ...
+
+class ChildOrder(enum.Enum):
+    """In which order a depth-first search visits what a node needs."""
+
+    EARLIEST_FIRST = 0
+    LATEST_FIRST = 1
+    LARGEST_FIRST = 2
+    SMALLEST_FIRST = 3
+    HILL_VALLEY = 4
+
+def memory_profile(graph: Graph, order: _Int64) -> _Int64:
+    """Bytes live while each node of the order runs."""
+
+def depth_first(graph: Graph, child_order: ChildOrder) -> _Int64:
+    """Post-order from the sinks."""
+
+def local_search(graph: Graph, order: _Int64, moves: int, window: int, floor: int, seed: int) -> _Int64:
+    """The best order found from this one by annealed moves; stops at a peak of ``floor`` bytes."""
+
+def lower_bound(graph: Graph) -> int:
+    """A peak in bytes that no order beats."""
+
+def best_fit(
+    sizes: _Int64, interval_offsets: _Int64, starts: _Int64, ends: _Int64, ids: _Int64, alignment: int
+) -> tuple[int, _Int64]:
+    """Height and offsets of XLA's heap; see ``xla_stalloc.packing.best_fit``."""

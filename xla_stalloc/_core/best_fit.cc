@@ -1,0 +1,182 @@
+#include "best_fit.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include <nanobind/stl/pair.h>
+
+#include "arrays.h"
+
+namespace xla_stalloc {
+
+namespace {
+
+constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
+
+using Range = std::pair<std::int64_t, std::int64_t>;  // of offsets, [begin, end)
+
+// Disjoint ranges, ascending; ranges that touch become one, so a well-filled heap stays a handful of ranges.
+class RangeSet {
+ public:
+  void insert(Range range) {
+    auto begin = std::lower_bound(ranges_.begin(), ranges_.end(), range.first,
+                                  [](const Range& r, std::int64_t offset) { return r.second < offset; });
+    auto end = begin;
+    for (; end != ranges_.end() && end->first <= range.second; ++end) {
+      range.first = std::min(range.first, end->first);
+      range.second = std::max(range.second, end->second);
+    }
+    if (begin == end) {
+      ranges_.insert(begin, range);
+    } else {
+      *begin = range;
+      ranges_.erase(begin + 1, end);
+    }
+  }
+
+  void append_to(std::vector<Range>& used) const { used.insert(used.end(), ranges_.begin(), ranges_.end()); }
+
+ private:
+  std::vector<Range> ranges_;
+};
+
+// Which offsets are used at any time in a span: a segment tree over time that holds offsets rather than items.
+class Occupancy {
+ public:
+  explicit Occupancy(int times) {
+    while (leaves_ < times) leaves_ *= 2;
+    covered_.resize(2 * leaves_);
+    touched_.resize(2 * leaves_);
+  }
+
+  void insert(int first, int last, Range range) {
+    walk(1, 0, leaves_ - 1, first, last, [&](int tree, bool inside) {
+      touched_[tree].insert(range);
+      if (inside) covered_[tree].insert(range);
+    });
+  }
+
+  void collect(int first, int last, std::vector<Range>& used) const {
+    walk(1, 0, leaves_ - 1, first, last,
+         [&](int tree, bool inside) { (inside ? touched_ : covered_)[tree].append_to(used); });
+  }
+
+ private:
+  // Visits the trees that lie inside [first, last], and those above them.
+  template <typename Visit>
+  void walk(int tree, int begin, int end, int first, int last, const Visit& visit) const {
+    const bool inside = first <= begin && end <= last;
+    visit(tree, inside);
+    if (inside) return;
+    const int middle = (begin + end) / 2;
+    if (first <= middle) walk(2 * tree, begin, middle, first, last, visit);
+    if (last > middle) walk(2 * tree + 1, middle + 1, end, first, last, visit);
+  }
+
+  int leaves_ = 1;
+  std::vector<RangeSet> covered_;  // of each tree: offsets used during all of it
+  std::vector<RangeSet> touched_;  // of each tree: offsets used during some of it
+};
+
+// The start of the smallest hole that takes the size, the lowest one on a tie. Sorts `used`.
+std::int64_t best_hole(std::vector<Range>& used, std::int64_t size) {
+  std::sort(used.begin(), used.end());
+  std::int64_t offset = -1, least = kEndless, free_from = 0;
+  for (const Range& range : used) {
+    const std::int64_t hole = range.first - free_from;
+    if (hole >= size && hole < least) {
+      least = hole;
+      offset = free_from;
+    }
+    free_from = std::max(free_from, range.second);
+  }
+  return offset >= 0 ? offset : free_from;
+}
+
+Placement place(const Heap& heap, const std::vector<std::int32_t>& order, const std::vector<std::int32_t>& firsts,
+                const std::vector<std::int32_t>& lasts, int times) {
+  Placement placement{0, std::vector<std::int64_t>(heap.sizes.size(), 0)};
+  Occupancy occupancy(times);
+  std::vector<Range> used;
+  for (const std::int32_t item : order) {
+    const std::int64_t size = heap.sizes[item];
+    used.clear();
+    for (const std::int32_t life : heap.lives[item]) occupancy.collect(firsts[life], lasts[life], used);
+    const std::int64_t offset = best_hole(used, size);
+    // Space up to the next aligned offset is of no use to anyone: count it as used.
+    const std::int64_t end = (offset + size + heap.alignment - 1) / heap.alignment * heap.alignment;
+    for (const std::int32_t life : heap.lives[item]) occupancy.insert(firsts[life], lasts[life], {offset, end});
+    placement.offsets[item] = offset;
+    placement.height = std::max(placement.height, offset + size);
+  }
+  return placement;
+}
+
+}  // namespace
+
+Placement best_fit(const Heap& heap) {
+  std::vector<std::int64_t> times(heap.starts);
+  times.insert(times.end(), heap.ends.begin(), heap.ends.end());
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  const auto ranks = [&](const std::vector<std::int64_t>& values) {
+    std::vector<std::int32_t> result(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      result[i] = static_cast<std::int32_t>(std::lower_bound(times.begin(), times.end(), values[i]) - times.begin());
+    return result;
+  };
+  const std::vector<std::int32_t> firsts = ranks(heap.starts), lasts = ranks(heap.ends);
+
+  std::vector<std::int32_t> items;
+  std::vector<std::int64_t> own(heap.sizes.size(), 0), overall(heap.sizes.size(), 0);  // durations
+  for (int item = 0; item < heap.lives.rows(); ++item) {
+    if (heap.sizes[item] == 0) continue;  // XLA gives them offset 0
+    items.push_back(item);
+    std::int64_t start = kEndless, end = -1;
+    for (const std::int32_t life : heap.lives[item]) {
+      start = std::min(start, heap.starts[life]);
+      end = std::max(end, heap.ends[life]);
+    }
+    const std::int32_t first_life = *heap.lives[item].begin();
+    own[item] = heap.ends[first_life] - heap.starts[first_life];
+    overall[item] = end - start;
+  }
+  const auto sorted_by = [&](const auto& key) {
+    std::vector<std::int32_t> order(items);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return key(a) < key(b); });
+    return order;
+  };
+  const auto spatial = sorted_by([&](int i) { return std::make_tuple(-heap.sizes[i], -own[i], heap.ids[i]); });
+  const auto temporal = sorted_by([&](int i) { return std::make_tuple(-overall[i], -heap.sizes[i], heap.ids[i]); });
+
+  const int count = static_cast<int>(times.size());
+  Placement by_size = place(heap, spatial, firsts, lasts, count);
+  Placement by_duration = place(heap, temporal, firsts, lasts, count);
+  return by_duration.height < by_size.height ? by_duration : by_size;
+}
+
+void register_best_fit(nb::module_& m) {
+  m.def(
+      "best_fit",
+      [](const Input<std::int64_t>& sizes, const Input<std::int64_t>& life_offsets, const Input<std::int64_t>& starts,
+         const Input<std::int64_t>& ends, const Input<std::int64_t>& ids, std::int64_t alignment) {
+        Placement placement;
+        {
+          nb::gil_scoped_release released;
+          std::vector<std::int32_t> lives(starts.size());
+          std::iota(lives.begin(), lives.end(), 0);
+          placement = best_fit({to_vector<std::int64_t>(sizes),
+                                {to_vector<std::int32_t>(life_offsets), std::move(lives)},
+                                to_vector<std::int64_t>(starts), to_vector<std::int64_t>(ends),
+                                to_vector<std::int64_t>(ids), alignment});
+        }
+        return std::make_pair(placement.height, to_numpy(placement.offsets));
+      },
+      nb::arg("sizes"), nb::arg("interval_offsets"), nb::arg("starts"), nb::arg("ends"), nb::arg("ids"),
+      nb::arg("alignment"));
+}
+
+}  // namespace xla_stalloc

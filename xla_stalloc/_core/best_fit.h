@@ -1,0 +1,30 @@
+// XLA's heap: items by decreasing size, or by decreasing duration, each into the smallest hole that takes it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph.h"
+
+namespace xla_stalloc {
+
+// Items that keep one address over several lives. Times are inclusive at both ends.
+struct Heap {
+  std::vector<std::int64_t> sizes;   // of each item, in bytes
+  Csr lives;                         // of each item: rows of `starts` and `ends`, its own life first
+  std::vector<std::int64_t> starts, ends;
+  std::vector<std::int64_t> ids;     // of each item: breaks ties
+  std::int64_t alignment = 1;        // of every offset, in bytes
+};
+
+struct Placement {
+  std::int64_t height = 0;
+  std::vector<std::int64_t> offsets;
+};
+
+// What XLA's buffer assignment computes: the lower of the spatial and the temporal order, the spatial one on a tie.
+Placement best_fit(const Heap& heap);
+
+void register_best_fit(nanobind::module_& m);
+
+}  // namespace xla_stalloc
