@@ -1,0 +1,43 @@
+"""What goes into the planner beside a module, and what comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xla_stalloc.plan.record import PlanRecord
+
+MODES = ("off", "report", "schedule", "full")
+"""What may be asked for: nothing; plan and record only; the order of instructions; every lever there is."""
+
+DEFAULT_BUDGET_SECONDS = 0.5
+"""Planning time per program: small beside XLA's own compile time of any program worth planning."""
+
+PLANNER_VERSION = 1
+"""Raise it when the same module may get a different plan: older entries of the persistent cache then stay unused."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """How to plan one module.
+
+    Attributes:
+        mode: One of `MODES`, but not ``off``.
+        budget_seconds: Bound on planning time. The plan must depend on this number, never on a clock, so that every
+            process of a job finds the same one.
+    """
+
+    mode: str = "schedule"
+    budget_seconds: float = DEFAULT_BUDGET_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedModule:
+    """What the planner decided.
+
+    Attributes:
+        serialized: The ``HloModuleProto`` with the planned order, or None: leave XLA's own module untouched.
+        record: The figures, those of stock and of the plan both from the emulation.
+    """
+
+    serialized: bytes | None
+    record: PlanRecord
