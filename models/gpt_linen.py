@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -46,7 +48,7 @@ class GPT(nn.Module):
         # Inside a loop nothing can be merged with the recomputation, so its guards would only cost.
         block = nn.remat(Block, prevent_cse=not self.scan) if self.remat else Block
         if self.scan:
-            stack = nn.scan(
+            stack: Any = nn.scan(
                 lambda layer, carry, _: (layer(carry), None),
                 variable_axes={"params": 0},
                 split_rngs={"params": True},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -43,8 +45,9 @@ class GPT(nnx.Module):
         self.head = nnx.Linear(width, vocab, use_bias=False, rngs=rngs)
         self.scan = scan
         self.remat = remat
+        self.blocks: Any
         if scan:
-            stacked = nnx.split_rngs(splits=layers)(nnx.vmap(lambda rngs: Block(width, heads, rngs)))
+            stacked: Any = nnx.split_rngs(splits=layers)(nnx.vmap(lambda rngs: Block(width, heads, rngs)))
             self.blocks = stacked(rngs)
         else:
             self.blocks = nnx.List([Block(width, heads, rngs) for _ in range(layers)])

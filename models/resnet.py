@@ -83,7 +83,8 @@ def resnet(name: str, sizes: Sizes) -> ModelSpec:
 
     def loss(params: Any, batch: Any) -> jax.Array:
         images, labels = batch
-        return cross_entropy(model.apply(params, images), labels)
+        logits: Any = model.apply(params, images)
+        return cross_entropy(logits, labels)
 
     init, step = training(lambda key: model.init(key, images), loss, learning_rate=1e-3)
     return ModelSpec(

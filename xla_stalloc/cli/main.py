@@ -1,0 +1,21 @@
+"""The entry point that gathers the commands."""
+
+from __future__ import annotations
+
+import click
+
+from xla_stalloc.cli.doctor import doctor
+from xla_stalloc.cli.train import train
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="xla_stalloc")
+def main() -> None:
+    """Plan the memory of JAX programs ahead of time.
+
+    Exit codes: 0 all is well, 1 a check failed, 2 the usage or the input is wrong.
+    """
+
+
+main.add_command(doctor)
+main.add_command(train)

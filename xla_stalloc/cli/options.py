@@ -1,0 +1,34 @@
+"""Option types that commands share."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import click
+
+
+class MeshShape(NamedTuple):
+    """Devices along `data` and along `model`."""
+
+    data: int
+    model: int
+
+    def __str__(self) -> str:
+        """As it is typed: `4x2`."""
+        return f"{self.data}x{self.model}"
+
+
+class MeshType(click.ParamType[MeshShape]):
+    """`4x2`: data by model; `8` is `8x1`."""
+
+    name = "DATAxMODEL"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> MeshShape:
+        """Parses the text; anything but one or two positive numbers is a usage error."""
+        if isinstance(value, MeshShape):
+            return value
+        match = re.fullmatch(r"([1-9]\d*)(?:x([1-9]\d*))?", str(value))
+        if match is None:
+            self.fail(f"'{value}' is not a mesh; write data x model, such as 4x2", param, ctx)
+        return MeshShape(int(match[1]), int(match[2] or 1))

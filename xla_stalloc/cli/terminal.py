@@ -1,0 +1,44 @@
+"""Where text goes: results to stdout, progress to stderr and only if somebody is watching."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+
+def stdout() -> Console:
+    """The console for results."""
+    return Console(highlight=False)
+
+
+def table(title: str, *columns: str) -> Table:
+    """An empty table; a column whose name starts with `>` is aligned to the right."""
+    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_header=any(columns))
+    for column in columns:
+        made.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
+    return made
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """A bar that vanishes when it is done; it draws nothing unless stderr is a terminal."""
+    console = Console(stderr=True)
+    what = TextColumn("{task.description}")
+    columns = (SpinnerColumn(), what, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield bar
+
+
+def megabytes(count: int) -> str:
+    """`23_315_432` bytes as `23.3 MB`."""
+    return f"{count / 1e6:.1f} MB"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as `157 ms` below one second, as `1.6 s` above."""
+    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
