@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import jax
+
 from xla_stalloc.hlo.schema import hlo_pb2
 from xla_stalloc.inject import marker
 from xla_stalloc.plan.options import PlannedModule, PlanOptions
@@ -60,10 +62,16 @@ def under_way(compile_: Compile) -> Iterator[Compile]:
 
 
 def plan(serialized: bytes, options: PlanOptions) -> PlannedModule:
-    """Plans a serialized, scheduled ``HloModuleProto``; whatever goes wrong becomes a reason, never an exception."""
+    """Plans a serialized, scheduled ``HloModuleProto``; what XLA gets back has the record inside.
+
+    Whatever goes wrong becomes a reason in the record, never an exception.
+    """
     started = time.perf_counter()
     try:
-        return planner()(serialized, options)
+        planned = planner()(serialized, options)
+        if planned.serialized is None:
+            return planned
+        return PlannedModule(marker.with_record(planned.serialized, planned.record), planned.record)
     except Exception as error:
         # Not BaseException: an interrupt by the user must stop the compile that it was meant for.
         record = PlanRecord(
@@ -81,7 +89,8 @@ def planner() -> Planner:
         return _replacement
     from xla_stalloc.plan.planner import plan_module
 
-    return plan_module
+    default: Planner = plan_module
+    return default
 
 
 _replacement: Planner | None = None
@@ -98,12 +107,25 @@ def using(replacement: Planner) -> Iterator[None]:
         _replacement = before
 
 
-def register(platform: str) -> str:
-    """Registers the hook for a platform, once per process; returns ``""``, or why there is no hook."""
+def register(backend: Any) -> str:
+    """Registers the hook for the platform of a backend, once; returns ``""``, or why there is no hook."""
+    platform = _platform(backend)
     with _lock:
         if platform not in _registered:
             _registered[platform] = _register(platform)
         return _registered[platform]
+
+
+def _platform(backend: Any) -> str:
+    """The name under which JAX knows the plugin of a backend: ``cuda``, say, where the backend itself says ``gpu``."""
+    from jax.extend.backend import backends
+
+    # JAX 0.10 compares with the backend's own word instead.
+    if jax.version.__version_info__ >= (0, 11):
+        for name, client in backends().items():
+            if client is backend:
+                return str(name)
+    return str(backend.platform)
 
 
 def _register(platform: str) -> str:
@@ -126,9 +148,8 @@ def _on_module(serialized: bytes) -> bytes | None:
             return None
         module, options = request
         planned = plan(serialized, options)
-        result = None if planned.serialized is None else marker.with_record(planned.serialized, planned.record)
         _report(module, options, planned)
-        return result
+        return planned.serialized
     except Exception:
         return None
 

@@ -81,7 +81,7 @@ def planned_step(step: CompileStep) -> CompileStep:
             return step(backend, module, *args, **kwargs)
 
         started = time.perf_counter()
-        executable, record = _compile(compile_, backend.platform, computation, options)
+        executable, record = _compile(compile_, backend, computation, options)
         if options.mode == "full" and record.levers and "spatial" not in record.levers:
             record = record.because("spatial: not in this version")
         record = record.replace(mode=options.mode, compile_seconds=time.perf_counter() - started)
@@ -93,32 +93,31 @@ def planned_step(step: CompileStep) -> CompileStep:
 
 
 def _compile(
-    compile_: Callable[[Any], Any], platform: str, computation: Any, options: PlanOptions
+    compile_: Callable[[Any], Any], backend: Any, computation: Any, options: PlanOptions
 ) -> tuple[Any, PlanRecord]:
     """Compiles one program as the options ask; returns the executable that is to run, and its record."""
-    module = _name(computation)
     if _smaller_than(computation, FEWEST_OPERATIONS):
         return _stock(compile_, computation, f"fewer than {FEWEST_OPERATIONS} operations, nothing to reorder")
     if options.mode == "report":
         executable = compile_(computation)
         return executable, _reported(executable, options)
-    if missing := hook.register(platform):
+    if missing := hook.register(backend):
         return _stock(compile_, computation, missing)
 
-    with hook.under_way(hook.Compile(module, options)) as compile_state:
+    refused = ""
+    with hook.under_way(hook.Compile(_name(computation), options)) as state:
         try:
             executable = compile_(marker.marked(computation, options))
         except Exception as error:
-            if not compile_state.perhaps_injected:
+            if not state.perhaps_injected:
                 raise
-            reason = f"XLA refused the planned order: {_first_line(error)}"
-        else:
-            reason = ""
-    if reason:
-        # An error of the user's program shows again here, and then it is stock XLA's own.
-        return _stock(compile_, computation, reason, compile_state.planned and compile_state.planned.record, compiles=2)
+            refused = f"XLA refused the planned order: {_first_line(error)}"
+    if refused:
+        # If it was the user's program that is wrong, this raises again, and then it is stock XLA's own error.
+        record = state.planned.record if state.planned else None
+        return _stock(compile_, computation, refused, record, compiles=2)
 
-    planned, record = _recover(executable, options, compile_state)
+    planned, record = _recover(executable, options, state)
     if not planned:
         return executable, _as_stock(record, executable)
     return _smaller(executable, record, lambda: compile_(computation))

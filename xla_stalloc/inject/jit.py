@@ -66,6 +66,8 @@ def jit(
 class Jitted:
     """What `jit` returns: a jitted function whose compiles ask for a plan."""
 
+    __wrapped__: _Function
+
     def __init__(self, fun: _Function, request: settings.Request, options: dict[str, Any]) -> None:
         """Jits ``fun`` with the given options of ``jax.jit``."""
         if request.mode != "off":
@@ -73,7 +75,7 @@ class Jitted:
         functools.update_wrapper(self, fun)
         self._request = request
         self._options = options
-        self._jitted = jax.jit(_Body(fun), **options)
+        self._jitted: Any = jax.jit(_Body(fun), **options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the function, compiled and planned at the first call with these shapes."""
@@ -114,8 +116,6 @@ class Jitted:
     def _cache_size(self) -> int:
         return int(self._jitted._cache_size())
 
-    __wrapped__: _Function
-
 
 class _Body(functools.partial[Any]):
     """The function under another identity.
@@ -136,6 +136,7 @@ class Traced(jax.stages.Traced):
     """``jax.stages.Traced`` whose compiles ask for a plan."""
 
     __slots__ = ("_request",)
+    _request: settings.Request
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Lowers the program, as JAX does."""
@@ -146,6 +147,7 @@ class Lowered(jax.stages.Lowered):
     """``jax.stages.Lowered`` whose compiles ask for a plan."""
 
     __slots__ = ("_request",)
+    _request: settings.Request
 
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
         """Compiles and plans the program."""
@@ -157,11 +159,12 @@ class Compiled(jax.stages.Compiled):
     """``jax.stages.Compiled`` and the record of its planning."""
 
     __slots__ = ("_request",)
+    _request: settings.Request
 
     @property
     def stalloc(self) -> PlanRecord:
         """What planning did to this program; with mode ``off``, that nothing was asked for."""
-        executable = self.runtime_executable()
+        executable: Any = self.runtime_executable()
         if (record := ledger.record_of(executable)) is not None:
             return record
         measured = interception.temp_bytes(executable) or 0

@@ -1,10 +1,10 @@
 """Marks: how a program says that it is to be planned, and an executable what its plan was.
 
-Both are entries of the module's ``frontend_attributes``, the place that XLA keeps for what it does not interpret. The
-request is put on the StableHLO module, so it becomes part of the key of the persistent compilation cache by itself:
-planned and stock programs never share an entry, and no private part of JAX needs to know. XLA carries it to the
-post-scheduler hook, which acts on marked modules only. The record goes the same way onwards: it is inside the compiled
-executable, and comes back with it from the persistent cache, in any process.
+Both are ``frontend_attributes``, the place that XLA keeps for what it does not interpret. The request is put on the
+StableHLO module, so it becomes part of the key of the persistent compilation cache by itself: planned and stock
+programs never share an entry, and no private part of JAX needs to know. XLA carries it to the post-scheduler hook,
+which acts on marked modules only. The record goes the same way onwards: it is inside the compiled executable, and
+comes back with it from the persistent cache, in any process.
 """
 
 from __future__ import annotations
@@ -62,23 +62,36 @@ def request_of(serialized: bytes) -> tuple[str, PlanOptions] | None:
 def with_record(serialized: bytes, record: PlanRecord) -> bytes:
     """Returns the serialized ``HloModuleProto`` with the record inside.
 
-    Times are left out: every process of a job must compile the same bytes. Appending is enough, since protobuf merges
-    a message that comes twice.
+    It sits on a parameter of the entry computation, since XLA takes instructions back from the hook but not what
+    belongs to the module, and makes no code for parameters. Times are left out: every process of a job must compile
+    the same bytes.
+
+    Raises:
+        google.protobuf.message.DecodeError: The bytes are no ``HloModuleProto``.
     """
-    timeless = record.replace(plan_seconds=0.0, compile_seconds=0.0)
-    addition = hlo_pb2.HloModuleProto(frontend_attributes=hlo_pb2.FrontendAttributes(map={RECORD: timeless.to_json()}))
-    return serialized + addition.SerializeToString()
+    module = hlo_pb2.HloModuleProto.FromString(serialized)
+    carrier = min(_entry(module), key=lambda instruction: instruction.opcode != "parameter")
+    carrier.frontend_attributes.map[RECORD] = record.replace(plan_seconds=0.0, compile_seconds=0.0).to_json()
+    result: bytes = module.SerializeToString()
+    return result
 
 
 def record_of(serialized: bytes) -> PlanRecord | None:
     """The record inside a serialized ``HloModuleProto``; None if there is none, or none that can be read."""
     if RECORD.encode() not in serialized:
         return None
-    text = hlo_pb2.HloModuleProto.FromString(serialized).frontend_attributes.map.get(RECORD)
-    try:
-        return None if text is None else PlanRecord.from_json(text)
-    except ValueError:
-        return None
+    for instruction in _entry(hlo_pb2.HloModuleProto.FromString(serialized)):
+        if RECORD in instruction.frontend_attributes.map:
+            try:
+                return PlanRecord.from_json(instruction.frontend_attributes.map[RECORD])
+            except ValueError:
+                return None
+    return None
+
+
+def _entry(module: Any) -> Any:
+    """The instructions of the entry computation."""
+    return next(c.instructions for c in module.computations if c.id == module.entry_computation_id)
 
 
 def _encode(options: PlanOptions) -> str:

@@ -40,8 +40,7 @@ def _kahn(entry: hlo_pb2.HloComputationProto, stock: list[int], latest_first: bo
     needs = {i.id: {*i.operand_ids, *i.control_predecessor_ids} for i in entry.instructions}
     # Parameters stay in front: XLA schedules them there, and so do we.
     rank = {
-        i.id: (i.opcode != "parameter", -position[i.id] if latest_first else position[i.id])
-        for i in entry.instructions
+        i.id: (i.opcode != "parameter", -position[i.id] if latest_first else position[i.id]) for i in entry.instructions
     }
     ready = [(rank[i], i) for i, before in needs.items() if not before]
     heapq.heapify(ready)
@@ -61,7 +60,9 @@ def _kahn(entry: hlo_pb2.HloComputationProto, stock: list[int], latest_first: bo
     return order
 
 
-def record(module: str, options: PlanOptions, stock_temp_bytes: int, levers: tuple[str, ...] = ("temporal",)) -> PlanRecord:
+def record(
+    module: str, options: PlanOptions, stock_temp_bytes: int, levers: tuple[str, ...] = ("temporal",)
+) -> PlanRecord:
     """A record as the planner makes it, with figures that are easy to recognise."""
     return PlanRecord(
         module=module,
