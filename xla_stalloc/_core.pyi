@@ -30,15 +30,17 @@ class ChildOrder(enum.Enum):
 
     EARLIEST_FIRST = 0
     LATEST_FIRST = 1
-    LARGEST_FIRST = 2
-    SMALLEST_FIRST = 3
-    HILL_VALLEY = 4
+    SHALLOWEST_FIRST = 2
+    HILL_VALLEY = 3
 
 def memory_profile(graph: Graph, order: _Int64) -> _Int64:
     """Bytes live while each node of the order runs."""
 
 def depth_first(graph: Graph, child_order: ChildOrder) -> _Int64:
     """Post-order from the sinks."""
+
+def tighten(graph: Graph, order: _Int64) -> _Int64:
+    """The same order, but what takes memory runs as late as it can and what frees memory as early as it can."""
 
 def local_search(graph: Graph, order: _Int64, moves: int, window: int, floor: int, seed: int) -> _Int64:
     """The best order found from this one by annealed moves; stops at a peak of ``floor`` bytes."""

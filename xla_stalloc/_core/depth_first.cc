@@ -10,14 +10,9 @@ namespace xla_stalloc {
 namespace {
 
 // Each node stands for the tree below it that a depth-first search would own: a node belongs to its first successor.
-struct Subtrees {
-  std::vector<std::int64_t> born;   // bytes of the buffers born in the tree
-  std::vector<std::int64_t> key;    // peak less residue, when the tree runs alone
-};
-
-Subtrees measure_subtrees(const Graph& graph) {
+// Returns the peak of each tree when it runs alone, less what it leaves behind.
+std::vector<std::int64_t> subtree_keys(const Graph& graph) {
   std::vector<std::int64_t> own(graph.nodes, 0), left(graph.nodes, 0);  // born at the node; left when it is done
-  std::vector<std::int32_t> dies_at(graph.buffers, -1);
   for (int buffer = 0; buffer < graph.buffers; ++buffer) {
     const Csr::Row nodes = graph.touches[buffer];
     const auto [first, last] = std::minmax_element(nodes.begin(), nodes.end());
@@ -25,26 +20,23 @@ Subtrees measure_subtrees(const Graph& graph) {
     own[*first] += graph.size[buffer];
     if (*first != *last || graph.live_out[buffer]) left[*first] += graph.size[buffer];
   }
-  Subtrees trees{own, std::vector<std::int64_t>(graph.nodes, 0)};
-  std::vector<std::int64_t> peak(graph.nodes, 0);
+  std::vector<std::int64_t> peak(graph.nodes, 0), key(graph.nodes, 0);
   std::vector<char> owned(graph.nodes, 0);
   std::vector<std::int32_t> children;
   for (int node = 0; node < graph.nodes; ++node) {
     children.clear();
     for (const std::int32_t child : graph.predecessors[node])
       if (!owned[child]) owned[child] = 1, children.push_back(child);
-    std::stable_sort(children.begin(), children.end(),
-                     [&](int a, int b) { return trees.key[a] > trees.key[b]; });
+    std::stable_sort(children.begin(), children.end(), [&](int a, int b) { return key[a] > key[b]; });
     std::int64_t resident = 0;
     for (const std::int32_t child : children) {
       peak[node] = std::max(peak[node], resident + peak[child]);
       resident += left[child];
-      trees.born[node] += trees.born[child];
     }
     peak[node] = std::max(peak[node], resident + own[node] + graph.lump[node]);
-    trees.key[node] = peak[node] - left[node];
+    key[node] = peak[node] - left[node];
   }
-  return trees;
+  return key;
 }
 
 }  // namespace
@@ -58,15 +50,13 @@ Order depth_first(const Graph& graph, ChildOrder child_order) {
     case ChildOrder::kLatestFirst:
       for (int node = 0; node < graph.nodes; ++node) key[node] = -node;
       break;
-    case ChildOrder::kLargestFirst:
-      key = measure_subtrees(graph).born;
-      for (std::int64_t& value : key) value = -value;
-      break;
-    case ChildOrder::kSmallestFirst:
-      key = measure_subtrees(graph).born;
+    case ChildOrder::kShallowestFirst:
+      for (int node = 0; node < graph.nodes; ++node)
+        for (const std::int32_t predecessor : graph.predecessors[node])
+          key[node] = std::max(key[node], key[predecessor] + 1);
       break;
     case ChildOrder::kHillValley:
-      key = measure_subtrees(graph).key;
+      key = subtree_keys(graph);
       for (std::int64_t& value : key) value = -value;
       break;
   }
@@ -112,8 +102,7 @@ void register_depth_first(nb::module_& m) {
   nb::enum_<ChildOrder>(m, "ChildOrder")
       .value("EARLIEST_FIRST", ChildOrder::kEarliestFirst)
       .value("LATEST_FIRST", ChildOrder::kLatestFirst)
-      .value("LARGEST_FIRST", ChildOrder::kLargestFirst)
-      .value("SMALLEST_FIRST", ChildOrder::kSmallestFirst)
+      .value("SHALLOWEST_FIRST", ChildOrder::kShallowestFirst)
       .value("HILL_VALLEY", ChildOrder::kHillValley);
   m.def(
       "depth_first",

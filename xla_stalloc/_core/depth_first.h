@@ -10,11 +10,10 @@ namespace xla_stalloc {
 
 // In which order a node's predecessors are visited (and the sinks, as if one more node needed them all).
 enum class ChildOrder {
-  kEarliestFirst,   // by position in the incumbent order
+  kEarliestFirst,    // by position in the incumbent order
   kLatestFirst,
-  kLargestFirst,    // by the bytes born in the subtree
-  kSmallestFirst,
-  kHillValley,      // by peak less residue of the subtree: optimal postorder on trees (Liu 1986)
+  kShallowestFirst,  // by the longest path that leads to the node: depends on the graph alone
+  kHillValley,       // by peak less residue of the subtree: the optimal postorder on trees (Liu 1986)
 };
 
 // The post-order from the sinks. Sinks and equal keys go by position.

@@ -1,4 +1,4 @@
-"""Orders of low peak: XLA's own, depth-first searches, and local search from the best of them."""
+"""Orders of low peak: XLA's own, depth-first searches, tightened versions of them, local search from the best."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def solve(graph: Graph, moves: int = DEFAULT_MOVES, seed: int = 0) -> list[Candi
     for child_order in _core.ChildOrder:
         name = f"depth_first.{child_order.name.lower()}"
         found.append(_candidate(graph, name, _core.depth_first(graph.kernel, child_order)))
+    found += [_candidate(graph, f"tighten({c.name})", _core.tighten(graph.kernel, c.order)) for c in found]
     floor = lower_bound(graph)
     starts = _distinct(found)[:_STARTS]
     for number, start in enumerate(starts):
