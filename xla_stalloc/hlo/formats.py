@@ -14,6 +14,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import pickletools
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -111,7 +112,9 @@ def read_text(text: bytes | str, source: str) -> Program:
     program = _read_proto(serialized)
     if program is None:
         raise HloError(source, "is HLO text without any computation", "Dump or print the program again")
-    return program
+    # The parser keeps this in the module's configuration, which is not part of the message.
+    partitions = re.search(r"\bnum_partitions=(\d+)", decoded.partition("\n")[0])
+    return replace(program, num_partitions=int(partitions[1]) if partitions else 0)
 
 
 def _decompress(data: bytes, source: str) -> bytes:

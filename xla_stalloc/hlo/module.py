@@ -56,7 +56,8 @@ class Instruction:
         "users",
     )
 
-    def __init__(self, proto: hlo_pb2.HloInstructionProto, shape: Shape, computation: Computation) -> None:  # noqa: D107
+    def __init__(self, proto: hlo_pb2.HloInstructionProto, shape: Shape, computation: Computation) -> None:
+        """Args: the message; its shape; what holds it. `Module` fills in the references to others."""
         self.id: int = proto.id
         self.name: str = proto.name
         self.opcode: str = proto.opcode
@@ -131,7 +132,8 @@ class Instruction:
             return (SourceLocation(metadata.source_file, metadata.source_line, ""),)
         return ()
 
-    def __repr__(self) -> str:  # noqa: D105
+    def __repr__(self) -> str:
+        """The instruction almost as in HLO text."""
         return f"{self.shape} %{self.name} = {self.opcode}({', '.join('%' + o.name for o in self.operands)})"
 
 
@@ -164,7 +166,8 @@ class Computation:
 
     root: Instruction
 
-    def __init__(self, proto: hlo_pb2.HloComputationProto, module: Module) -> None:  # noqa: D107
+    def __init__(self, proto: hlo_pb2.HloComputationProto, module: Module) -> None:
+        """Args: the message; what holds it. `Module` fills in the instructions."""
         self.id: int = proto.id
         self.name: str = proto.name
         self.module = module
@@ -174,7 +177,8 @@ class Computation:
         self.sequence: list[Instruction] = self.instructions
         self.is_scheduled = False
 
-    def __repr__(self) -> str:  # noqa: D105
+    def __repr__(self) -> str:
+        """Name and size."""
         return f"<Computation {self.name}: {len(self.instructions)} instructions>"
 
 
@@ -299,10 +303,12 @@ class Module:
                     f"{len(computation.instructions)} instructions exactly once"
                 )
             proto.schedule.sequences[computation_id].instruction_ids[:] = ids
-        serialized: bytes = proto.SerializeToString()
+        # Deterministic, as every process of a multi-host job must hand the same bytes to its compiler.
+        serialized: bytes = proto.SerializeToString(deterministic=True)
         return serialized
 
-    def __repr__(self) -> str:  # noqa: D105
+    def __repr__(self) -> str:
+        """Name and size."""
         return f"<Module {self.name}: {len(self.instructions_by_id)} instructions, from {self.source}>"
 
     # ---- From messages to objects. XLA writes operands before users and callees before callers, and reads nothing
@@ -337,7 +343,6 @@ class Module:
         for proto in computation.proto.instructions:
             try:
                 instruction = Instruction(proto, shapes(proto.shape), computation)
-                # Most instructions have operands; few have any of the others, and an empty field is costly to read.
                 instruction.operands = operands = [local[id] for id in proto.operand_ids]
                 instruction.control_predecessors = [local[id] for id in proto.control_predecessor_ids]
                 instruction.called = [computations[id] for id in proto.called_computation_ids]
@@ -355,6 +360,8 @@ class Module:
                 computation.parameters.append(instruction)
             elif instruction.opcode == "get-tuple-element":
                 self._check_tuple_element(instruction)
+            elif instruction.opcode in ("call", "fusion", "while", "conditional"):
+                self._check_call(instruction)
         computation.instructions.extend(local.values())
         computation.parameters.sort(key=lambda parameter: parameter.parameter_number)
         if [p.parameter_number for p in computation.parameters] != list(range(len(computation.parameters))):
@@ -371,6 +378,18 @@ class Module:
         tuple_shapes = instruction.operands[0].shape.tuple_shapes if len(instruction.operands) == 1 else ()
         if not 0 <= instruction.tuple_index < len(tuple_shapes):
             self._fail(f"instruction {instruction.name!r} takes part {instruction.tuple_index} of no such tuple")
+
+    def _check_call(self, instruction: Instruction) -> None:
+        operands, parameters = len(instruction.operands), [len(callee.parameters) for callee in instruction.called]
+        match instruction.opcode:
+            case "while":
+                fits = operands == 1 and parameters == [1, 1]
+            case "conditional":
+                fits = bool(parameters) and parameters == [1] * (operands - 1)
+            case _:
+                fits = parameters == [operands]
+        if not fits:
+            self._fail(f"{instruction.opcode} {instruction.name!r} does not fit the computations that it calls")
 
     def _link_sequence(self, computation: Computation, ids: Iterable[int]) -> None:
         position = {id: step for step, id in enumerate(ids)}

@@ -86,7 +86,8 @@ class Shape:
     byte_size: int = field(init=False, compare=False, repr=False)
     _subshapes: tuple[tuple[ShapeIndex, Shape], ...] = field(init=False, compare=False, repr=False)
 
-    def __post_init__(self) -> None:  # noqa: D105
+    def __post_init__(self) -> None:
+        """Work out once what is asked for often."""
         object.__setattr__(self, "byte_size", self._count_bytes())
         subshapes: list[tuple[ShapeIndex, Shape]] = [((), self)]
         if self.is_tuple:
@@ -174,7 +175,8 @@ class ShapeTable:
 
     __slots__ = ("_shapes",)
 
-    def __init__(self) -> None:  # noqa: D107
+    def __init__(self) -> None:
+        """An empty table."""
         self._shapes: dict[bytes, Shape] = {}
 
     def __call__(self, proto: hlo_pb2.ShapeProto) -> Shape:
