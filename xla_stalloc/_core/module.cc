@@ -1,19 +1,25 @@
 // The Python face of the C++ kernels: one register function per source file.
 #include <nanobind/nanobind.h>
 
+#include "assignment.h"
 #include "best_fit.h"
 #include "depth_first.h"
 #include "graph.h"
+#include "live_ranges.h"
 #include "local_search.h"
 #include "lower_bound.h"
 #include "memory_profile.h"
+#include "tighten.h"
 
 NB_MODULE(_core, m) {
   m.doc() = "C++ kernels of packing and scheduling.";
   xla_stalloc::register_graph(m);
   xla_stalloc::register_memory_profile(m);
   xla_stalloc::register_depth_first(m);
+  xla_stalloc::register_tighten(m);
   xla_stalloc::register_local_search(m);
   xla_stalloc::register_lower_bound(m);
   xla_stalloc::register_best_fit(m);
+  xla_stalloc::register_live_ranges(m);
+  xla_stalloc::register_assignment(m);
 }

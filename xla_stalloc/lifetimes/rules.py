@@ -1,0 +1,149 @@
+"""What may share memory with what, as numbers for the assignment kernel."""
+
+from enum import IntEnum
+
+from xla_stalloc import _core
+from xla_stalloc.hlo import Instruction
+from xla_stalloc.lifetimes.alias import InPlace
+from xla_stalloc.lifetimes.dataflow import Dataflow, Value
+from xla_stalloc.lifetimes.program import Numbering, csr
+from xla_stalloc.lifetimes.sharing import Sharing
+
+
+class Kind(IntEnum):
+    """What a must-alias buffer is to the program.
+
+    A TUPLE is a table of pointers of its own: XLA gives it memory that nothing else uses. It lies beside the heap in
+    the temp allocation, but for that of the program's result (an OUTPUT_TUPLE).
+    """
+
+    ARGUMENT = 0
+    DONATED = 1
+    OUTPUT = 2
+    TEMP = 3
+    CONSTANT = 4
+    TUPLE = 5
+    OUTPUT_TUPLE = 6
+
+
+_ROLES = {Kind.DONATED: 1, Kind.OUTPUT: 2, Kind.TEMP: 3}  # `Role` in _core/assignment.h; everything else is fixed
+
+
+def kinds(dataflow: Dataflow, buffers: list[list[Value]]) -> list[Kind]:
+    """The kind of each must-alias buffer."""
+    module = dataflow.module
+    aliased = {(parameter, index) for _, parameter, index, _ in module.input_output_alias}
+    live_out = {value.id for values in dataflow.sets[module.entry.root.id].values() for value in values}
+
+    def kind(values: list[Value]) -> Kind:
+        for value in values:
+            instruction = value.instruction
+            if instruction.opcode == "constant":
+                return Kind.CONSTANT
+            if instruction.opcode == "parameter" and instruction.computation is module.entry:
+                is_aliased = (instruction.parameter_number, value.index) in aliased
+                return Kind.DONATED if is_aliased else Kind.ARGUMENT
+        is_live_out = any(value.id in live_out for value in values)
+        if any(value.shape.is_tuple for value in values):
+            return Kind.OUTPUT_TUPLE if is_live_out else Kind.TUPLE
+        return Kind.OUTPUT if is_live_out else Kind.TEMP
+
+    return [kind(values) for values in buffers]
+
+
+def build(
+    dataflow: Dataflow, numbering: Numbering, buffers: list[list[Value]], kinds: list[Kind], in_place: InPlace
+) -> _core.SharingRules:
+    """The sharing rules of a module whose must-alias sets are `buffers`."""
+    sharing = Sharing(in_place)
+    rules = _core.SharingRules()
+    rules.size = sizes = [max(value.bytes for value in values) for values in buffers]
+    rules.color = [values[0].shape.memory_space for values in buffers]
+    rules.role = [_ROLES.get(kind, 0) for kind in kinds]
+    number_of = {value.id: number for number, values in enumerate(buffers) for value in values}
+    rules.operands = csr(_operand_buffers(dataflow, values, number_of) for values in buffers)
+    rules.order = _assignment_order(dataflow, buffers, sizes)
+
+    heirs: list[list[int]] = []
+    positions: list[list[int]] = []
+    copied: list[list[int]] = [[] for _ in dataflow.values]
+    alone = {values[0].id for values in buffers if len(values) == 1}
+    reusable = {value.id for values, kind in zip(buffers, kinds, strict=True) if kind in _ROLES for value in values}
+    for value in dataflow.values:
+        heirs.append([])
+        positions.append([])
+        if value.id not in reusable:
+            continue
+        for place, (instruction, index) in enumerate(value.positions):
+            for user in instruction.users:
+                if user.opcode == "copy":
+                    if () in dataflow.sets[user.id]:
+                        copied[numbering.value[dataflow.at(user)[0].id]].append(numbering.value[value.id])
+                    continue
+                for heir in _defined_by(dataflow, user):
+                    if sharing.allowed(instruction, index, user, heir.index):
+                        heirs[-1].append(numbering.value[heir.id])
+                        positions[-1].append(place)
+    rules.heirs = csr(heirs)
+    rules.heirs_positions = csr(positions)
+    rules.copied = csr(copied)
+    rules.reuses = csr(
+        _reuses(dataflow, value, sharing, numbering, alone) if value.id in alone else () for value in dataflow.values
+    )
+    return rules
+
+
+def _defined_by(dataflow: Dataflow, instruction: Instruction) -> list[Value]:
+    return [v for values in dataflow.sets[instruction.id].values() for v in values if v.instruction is instruction]
+
+
+def _operand_buffers(dataflow: Dataflow, values: list[Value], number_of: dict[int, int]) -> list[int]:
+    """Buffers of the operands of what the buffer holds: XLA tries to reuse their allocations first."""
+    tried: dict[int, None] = {}
+    for value in values:
+        if value.index == () and not value.shape.is_tuple:
+            for operand in value.instruction.operands:
+                tried.update(dict.fromkeys(number_of[v.id] for v in dataflow.at(operand)))
+    return list(tried)
+
+
+def _reuses(
+    dataflow: Dataflow, value: Value, sharing: Sharing, numbering: Numbering, alone: set[int]
+) -> list[int]:
+    """Values whose memory `value` may take over in the heap: they are direct operands that nothing aliases."""
+    instruction = value.instruction
+    if instruction.opcode in ("copy", "parameter") or (value.is_phi and instruction.opcode != "conditional"):
+        return []
+    found = []
+    for operand in instruction.operands:
+        for candidate in dataflow.at(operand):
+            defining = candidate.instruction
+            if (
+                candidate.id in alone
+                and defining in instruction.operands
+                and sharing.allowed(defining, candidate.index, instruction, value.index)
+            ):
+                found.append(numbering.value[candidate.id])
+    return list(dict.fromkeys(found))
+
+
+def _assignment_order(dataflow: Dataflow, buffers: list[list[Value]], sizes: list[int]) -> list[int]:
+    """Largest first, outputs before others, then by the place of the first instruction in callers-first post order."""
+    entry_root = dataflow.sets[dataflow.module.entry.root.id]
+    live_out = {value.id for values in entry_root.values() for value in values}
+    place: dict[int, int] = {}
+    for computation in _callers_first(dataflow):
+        for instruction in dataflow.order[computation]:
+            place[instruction.id] = len(place)
+
+    def key(number: int) -> tuple[int, bool, int]:
+        values = buffers[number]
+        is_live_out = any(value.id in live_out for value in values)
+        return -sizes[number], not is_live_out, min(place[value.instruction.id] for value in values)
+
+    return sorted(range(len(buffers)), key=key)
+
+
+def _callers_first(dataflow: Dataflow) -> list[int]:
+    """Computation ids in the reverse of the order in which XLA's call graph visits them (callees first)."""
+    return [c.id for c in reversed(list(dataflow.computations))]

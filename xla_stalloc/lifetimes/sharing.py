@@ -1,0 +1,100 @@
+"""Whether an instruction may write its output over an operand that dies there.
+
+The rules are those of XLA's `HloDataflowAnalysis::CanShareOperandBufferWithUser`, which both its heap simulator and
+its buffer assignment ask (xla/hlo/analysis/hlo_dataflow_analysis.cc).
+"""
+
+from xla_stalloc.hlo import Computation, Instruction
+from xla_stalloc.lifetimes.alias import InPlace
+from xla_stalloc.lifetimes.dataflow import ShapeIndex
+
+_ELEMENTWISE = frozenset(
+    """abs acos acosh add and asin asinh atan2 atanh cbrt ceil clamp clz compare complex convert copy
+    cosine cosh count-leading-zeros divide erf exponential exponential-minus-one floor imag is-finite log log-plus-one
+    logistic map maximum minimum multiply negate not or popcnt power real reduce-precision remainder
+    round-nearest-afz round-nearest-even rsqrt select shift-left shift-right-arithmetic shift-right-logical sign sine
+    sinh sqrt stochastic-convert subtract tan tanh xor""".split()
+)
+
+
+class Sharing:
+    """Answers, with memory, whether output and operand may share."""
+
+    def __init__(self, in_place: InPlace) -> None:
+        self._in_place = in_place
+        self._elementwise_uses: dict[tuple[int, int], bool] = {}
+
+    def allowed(
+        self, operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex
+    ) -> bool:
+        """True if `user` may write `user_index` of its output over `operand_index` of `operand`, a direct operand."""
+        if operand.opcode == "constant":
+            return False
+        if _subshape(operand, operand_index) != _subshape(user, user_index):
+            return False
+        numbers = [i for i, o in enumerate(user.operands) if o is operand]
+        for number, inner, outer in self._in_place.pairs(user):
+            if number in numbers and inner == operand_index and outer == user_index:
+                return True
+        match user.opcode:
+            case "fusion" if user.fusion_kind in ("kLoop", "kInput", "kCustom"):
+                return self._all_uses_elementwise(user.called[0], numbers[0])
+            case "fusion" if user.fusion_kind == "kOutput" and user.called[0].root.opcode == "add":
+                return _is_addend_of_product(user.called[0], numbers[0])
+            case "while" | "conditional":
+                return True
+            case "dynamic-update-slice" | "scatter" | "set-dimension-size":
+                return numbers == [0]
+            case "triangular-solve":
+                return numbers == [1]
+            case "sort":
+                if len(operand.users) != 1:
+                    return False
+                return len(user.operands) == 1 or numbers == [user_index[0]]
+            case "call":
+                return False
+        return self._elementwise_on(user, numbers[0])
+
+    def _all_uses_elementwise(self, fused: Computation, parameter: int) -> bool:
+        key = (fused.id, parameter)
+        known = self._elementwise_uses.get(key)
+        if known is None:
+            known = self._elementwise_uses[key] = self._search_uses(fused.parameters[parameter])
+        return known
+
+    def _search_uses(self, start: Instruction) -> bool:
+        """Whether everything computed from `start` inside its fusion depends on it element by element."""
+        pending, seen = [start], {start.id}
+        while pending:
+            current = pending.pop()
+            for user in current.users:
+                for number, operand in enumerate(user.operands):
+                    if operand is current and user.opcode != "tuple" and not self._elementwise_on(user, number):
+                        return False
+                if user.id not in seen:
+                    seen.add(user.id)
+                    pending.append(user)
+        return True
+
+    def _elementwise_on(self, instruction: Instruction, operand: int) -> bool:
+        if instruction.opcode == "dynamic-update-slice":
+            return operand == 0
+        if instruction.opcode == "fusion":
+            return instruction.fusion_kind == "kLoop" and self._all_uses_elementwise(instruction.called[0], operand)
+        if instruction.opcode == "bitcast-convert":
+            return instruction.shape.byte_size == instruction.operands[0].shape.byte_size
+        return instruction.opcode in _ELEMENTWISE
+
+
+def _subshape(instruction: Instruction, index: ShapeIndex) -> object:
+    shape = instruction.shape
+    for i in index:
+        shape = shape.tuple_shapes[i]
+    return shape
+
+
+def _is_addend_of_product(fused: Computation, parameter: int) -> bool:
+    """Whether the fused parameter is only added to a dot or convolution at the root."""
+    products = [i for i, o in enumerate(fused.root.operands) if o.opcode in ("dot", "convolution")]
+    users = fused.parameters[parameter].users
+    return bool(products) and users == [fused.root] and fused.root.operands[1 - products[0]] is fused.parameters[parameter]
