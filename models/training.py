@@ -38,4 +38,5 @@ def training(
 
 def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
     """The mean over all labels, in nats; logits `[..., classes]`, labels `[...]` of int32."""
-    return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+    losses: jax.Array = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
+    return losses.mean()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,7 +14,8 @@ from rich.table import Table
 
 def stdout() -> Console:
     """The console for results."""
-    return Console(highlight=False)
+    # What goes into a file or a pipe must not be squeezed into the 80 columns that rich assumes there.
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
 def table(title: str, *columns: str) -> Table:
