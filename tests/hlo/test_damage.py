@@ -150,6 +150,8 @@ def test_missing_things(tmp_path: Path) -> None:
         hlo.open(tmp_path)
     with pytest.raises(hlo.HloError, match="cannot be read"):
         hlo.open("a\x00b")
+    with pytest.raises(hlo.HloError, match="cannot be read: File name too long"):
+        hlo.open("a" * 5000)
     for foreign in (None, 7, object(), [b"x"], jax.jit(lambda x: x)):
         with pytest.raises(hlo.HloError, match="nothing that holds HLO"):
             hlo.open(foreign)

@@ -210,3 +210,20 @@ def test_hook_bytes(tmp_path: Path) -> None:
     assert module.is_scheduled
     assert module.platform == "cpu"
     assert module.fingerprint() == hlo.open(tmp_path / "hook.final").fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("config", "told", "platform"),
+    [
+        ('{"operation_queue_id":"0"}', "", "cuda"),
+        ('{"operation_queue_id":"0"}', "rocm", "rocm"),
+        ('{"flag_configs":[]}', "wrapper", "tpu"),
+        ('{"outer_dimension_partitions":["2"]}', "wrapper", "cpu"),
+        ("", "wrapper", "wrapper"),
+        ("", "", ""),
+    ],
+)
+def test_platform(config: str, told: str, platform: str) -> None:
+    proto = hlo.open("HloModule m\nENTRY main { ROOT x = f32[] parameter(0) }").proto
+    proto.computations[0].instructions[0].backend_config = config.encode()
+    assert hlo.Module(proto, "marked", platform=told).platform == platform

@@ -95,6 +95,9 @@ def read(data: bytes, source: str) -> Program:
 def read_text(text: bytes | str, source: str) -> Program:
     """The program in HLO text, by XLA's own parser.
 
+    That parser ends the process on some contradictions (a parameter number out of range, say), so text that people
+    have edited by hand is best read in a process of its own. Newer XLA leaves out the names of most tuple elements.
+
     Raises:
         HloError: the parser rejects it, or is not installed.
     """

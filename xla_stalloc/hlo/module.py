@@ -263,7 +263,9 @@ class Module:
         The marks that a backend leaves on the instructions count first: a client may be a wrapper of another.
         """
         if self._platform is None:
-            self._platform = self._recognize_platform() or self._platform_of_source
+            marked, told = self._recognize_platform(), self._platform_of_source
+            # AMD's and NVIDIA's backends are one and leave the same marks.
+            self._platform = told if not marked or (marked, told) == ("cuda", "rocm") else marked
         return self._platform
 
     def instruction(self, id: int) -> Instruction:

@@ -15,6 +15,7 @@ from xla_stalloc.hlo.module import Module
 # An XLA dump names the final program of each module so, text beside protobuf; best first.
 _FINAL_PROGRAMS = ("*after_optimizations.hlo.pb*", "*after_optimizations.txt", "*.hlo.pb*")
 _DUMP_PLATFORM = re.compile(r"(cpu|gpu|tpu)_after_optimizations")
+_BYTES = (bytes, bytearray, memoryview)
 _DUMP_ADVICE = "Compile with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto' and give that folder"
 
 
@@ -62,21 +63,27 @@ def _instruction_count(found: _Found) -> int:
 
 
 def _find(source: Any) -> Iterable[_Found]:
-    if isinstance(source, str) and source.lstrip().startswith("HloModule"):
-        return [_Found(read_text(source, _describe(source)), _describe(source), "")]
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return [_Found(read(bytes(source), _describe(source)), _describe(source), "")]
+    name = _describe(source)
+    if _is_text(source):
+        return [_Found(read_text(source, name), name, "")]
+    if isinstance(source, _BYTES):
+        return [_Found(read(bytes(source), name), name, "")]
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        return _find_in_folder(path) if path.is_dir() else [_read_file(path)]
+        # Unlike Path.is_dir, it is also False for names that the system cannot take; reading then says why.
+        return _find_in_folder(path) if os.path.isdir(path) else [_read_file(path)]
     return _find_in_object(source)
+
+
+def _is_text(source: Any) -> bool:
+    return isinstance(source, str) and source.lstrip().startswith("HloModule")
 
 
 def _describe(source: Any) -> str:
     """A source's name in messages."""
-    if isinstance(source, str) and source.lstrip().startswith("HloModule"):
+    if _is_text(source):
         return "HLO text"
-    if isinstance(source, (bytes, bytearray, memoryview)):
+    if isinstance(source, _BYTES):
         return f"{len(source)} bytes"
     if isinstance(source, (str, os.PathLike)):
         return str(Path(source))
