@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
+import math
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from xla_stalloc.hlo.schema import hlo_pb2
 from xla_stalloc.plan.options import PlannedModule, PlanOptions
@@ -16,39 +18,48 @@ HUGE = 1 << 60
 """As a stock figure: whatever the planned program needs is clearly less."""
 
 
-def reordering(stock_temp_bytes: int = HUGE, latest_first: bool = True) -> Planner:
-    """Another valid order of the entry computation, with any figure of stock.
+def latest_first(instruction: Any, position: int) -> int:
+    """Of the instructions that are ready, take the one that stock runs last: changes nearly every program."""
+    return -position
 
-    ``latest_first`` takes the ready instruction that stock runs last, which changes nearly every program; the other
-    way gives the same order as stock, wrapped as if it were a plan.
-    """
+
+def unchanged(instruction: Any, position: int) -> int:
+    """Stock's own order, dressed as a plan."""
+    return position
+
+
+def largest_first(instruction: Any, position: int) -> int:
+    """Of the instructions that are ready, take the one with the largest result: bad on purpose."""
+    return -math.prod(instruction.shape.dimensions)
+
+
+def reordering(rank: Callable[[Any, int], int] = latest_first, stock_temp_bytes: int = HUGE) -> Planner:
+    """A valid order of the entry computation by the given rank, with any figure of stock."""
 
     def plan(serialized: bytes, options: PlanOptions) -> PlannedModule:
         module = hlo_pb2.HloModuleProto.FromString(serialized)
-        sequence = module.schedule.sequences[module.entry_computation_id]
+        ids = module.schedule.sequences[module.entry_computation_id].instruction_ids
         entry = next(c for c in module.computations if c.id == module.entry_computation_id)
-        order = _kahn(entry, list(sequence.instruction_ids), latest_first)
-        assert sorted(order) == sorted(sequence.instruction_ids)
-        sequence.instruction_ids[:] = order
+        order = _kahn(entry, list(ids), rank)
+        assert sorted(order) == sorted(ids)
+        ids[:] = order
         return PlannedModule(module.SerializeToString(), record(module.name, options, stock_temp_bytes))
 
     return plan
 
 
-def _kahn(entry: hlo_pb2.HloComputationProto, stock: list[int], latest_first: bool) -> list[int]:
+def _kahn(entry: Any, stock: list[int], rank: Callable[[Any, int], int]) -> list[int]:
     position = {identity: i for i, identity in enumerate(stock)}
+    # Parameters stay in front, where XLA has them.
+    ranks = {i.id: (i.opcode != "parameter", rank(i, position[i.id]), position[i.id]) for i in entry.instructions}
     needs = {i.id: {*i.operand_ids, *i.control_predecessor_ids} for i in entry.instructions}
-    # Parameters stay in front: XLA schedules them there, and so do we.
-    rank = {
-        i.id: (i.opcode != "parameter", -position[i.id] if latest_first else position[i.id]) for i in entry.instructions
-    }
-    ready = [(rank[i], i) for i, before in needs.items() if not before]
-    heapq.heapify(ready)
     users: dict[int, list[int]] = {i: [] for i in needs}
     for i, before in needs.items():
         for b in before:
             users[b].append(i)
     waiting = {i: len(before) for i, before in needs.items()}
+    ready = [(ranks[i], i) for i, count in waiting.items() if not count]
+    heapq.heapify(ready)
     order = []
     while ready:
         _, i = heapq.heappop(ready)
@@ -56,7 +67,7 @@ def _kahn(entry: hlo_pb2.HloComputationProto, stock: list[int], latest_first: bo
         for user in users[i]:
             waiting[user] -= 1
             if not waiting[user]:
-                heapq.heappush(ready, (rank[user], user))
+                heapq.heappush(ready, (ranks[user], user))
     return order
 
 
@@ -66,7 +77,7 @@ def record(
     """A record as the planner makes it, with figures that are easy to recognise."""
     return PlanRecord(
         module=module,
-        fingerprint=f"f{len(module):03d}",
+        fingerprint="0123abcd",
         mode=options.mode,
         stock_temp_bytes=stock_temp_bytes,
         temp_bytes=1,
@@ -89,12 +100,12 @@ def raising(serialized: bytes, options: PlanOptions) -> PlannedModule:
 
 
 def garbage(serialized: bytes, options: PlanOptions) -> PlannedModule:
-    """Hands XLA bytes that are no module."""
+    """Hands back bytes that are no module."""
     return PlannedModule(b"\xff\xffnot a module", record("garbage", options, HUGE))
 
 
 def backwards(serialized: bytes, options: PlanOptions) -> PlannedModule:
-    """An order that runs users before their operands."""
+    """An order that runs users before their operands: XLA refuses it."""
     module = hlo_pb2.HloModuleProto.FromString(serialized)
     ids = module.schedule.sequences[module.entry_computation_id].instruction_ids
     ids[:] = list(reversed(ids))
@@ -105,11 +116,13 @@ class Counting:
     """Counts the calls of a planner, and remembers what it was asked."""
 
     def __init__(self, planner: Planner) -> None:
+        """Wraps a planner."""
         self.planner = planner
         self.asked: list[PlanOptions] = []
         self._lock = threading.Lock()
 
     def __call__(self, serialized: bytes, options: PlanOptions) -> PlannedModule:
+        """Plans, and counts."""
         with self._lock:
             self.asked.append(options)
         return self.planner(serialized, options)
