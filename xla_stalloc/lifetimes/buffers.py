@@ -1,5 +1,6 @@
 """Buffers and their live ranges under a schedule, and where XLA's buffer assignment would put them."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from xla_stalloc.lifetimes.alias import InPlace, MustAlias
 from xla_stalloc.lifetimes.combine import end_to_end, partition
 from xla_stalloc.lifetimes.dataflow import Dataflow, Value
 from xla_stalloc.lifetimes.rules import Kind
+from xla_stalloc.lifetimes.sharing import Sharing
 
 # Bytes to which XLA aligns every buffer in its temp allocation (cpu_function_runtime.h, gpu_constants.cc).
 _ALIGNMENT = {"cpu": 64, "cuda": 256, "rocm": 256}
@@ -67,6 +69,8 @@ class Lifetimes:
       module: the module.
       values: XLA's dataflow values in the order of their ids.
       buffers: the must-alias sets of values.
+      sharing: whether an instruction may write over an operand that dies there.
+      reuses: per value, numbers of the values whose memory it may take over in the heap where they end.
     """
 
     def __init__(self, module: Module) -> None:
@@ -76,6 +80,7 @@ class Lifetimes:
           UnsupportedModuleError: its call graph is not flat.
         """
         self.module = module
+        self._orders: dict[int, Sequence[int]] = {}
         self.dataflow = Dataflow(module)
         self.values: list[Value] = self.dataflow.values
         self.numbering = programs.Numbering(self.dataflow)
@@ -87,20 +92,31 @@ class Lifetimes:
             for values, kind in zip(sets, kinds, strict=True)
         ]
         self.program = programs.build(self.dataflow, self.numbering, sets)
-        self.rules = sharing_rules.build(self.dataflow, self.numbering, sets, kinds, in_place)
+        self.sharing = sharing = Sharing(in_place)
+        self.reuses = sharing_rules.reuses(self.dataflow, self.numbering, sets, sharing)
+        self.rules = sharing_rules.build(self.dataflow, self.numbering, sets, kinds, sharing)
+        self.rules.reuses = programs.csr(self.reuses)
         self.alignment = _ALIGNMENT.get(module.platform, _DEFAULT_ALIGNMENT)
 
-    def sequences(self, orders: Mapping[int, Sequence[int]] | None = None) -> list[list[int]]:
-        """The module's schedule in the kernels' numbers, with `orders` (computation id -> instruction ids) in it."""
+    def _sequences(self, orders: Mapping[int, Sequence[int]]) -> list[list[int]]:
+        """Every computation's order, in the kernels' numbers, when `orders` come on top of this object's own."""
         sequences = self.numbering.sequences()
-        for computation, order in (orders or {}).items():
+        for computation, order in {**self._orders, **orders}.items():
             sequences[self.numbering.computation[computation]] = [self.numbering.instruction[i] for i in order]
         return sequences
 
+    def under(self, orders: Mapping[int, Sequence[int]]) -> "Lifetimes":
+        """The same module's lifetimes when some computations (id -> instruction ids) run in another order."""
+        other = copy.copy(self)
+        for name in ("ranges", "schedule", "_starts_and_ends"):
+            other.__dict__.pop(name, None)
+        other._orders = {**self._orders, **orders}
+        return other
+
     @cached_property
     def ranges(self) -> _core.LiveRanges:
-        """Live ranges under the module's own schedule."""
-        return _core.live_ranges(self.program, self.sequences())
+        """Live ranges under the schedule."""
+        return _core.live_ranges(self.program, self._sequences({}))
 
     @cached_property
     def _starts_and_ends(self) -> tuple[list[int], list[int]]:
@@ -117,10 +133,9 @@ class Lifetimes:
         starts, ends = self._starts_and_ends
         return starts[number], ends[number]
 
-    def assignment(self, memory_space: int = 0, orders: Mapping[int, Sequence[int]] | None = None) -> Assignment:
-        """What XLA's buffer assignment does in a memory space, under `orders` instead of the module's own if given."""
-        ranges = _core.live_ranges(self.program, self.sequences(orders)) if orders else self.ranges
-        raw = _core.assign(self.program, self.rules, ranges, memory_space, self.alignment)
+    def assignment(self, memory_space: int = 0) -> Assignment:
+        """What XLA's buffer assignment does in a memory space."""
+        raw = _core.assign(self.program, self.rules, self.ranges, memory_space, self.alignment)
         heap_bytes, block_offsets = raw.pack()
         bases, temp_bytes = self._combine(memory_space, raw.host, heap_bytes)
         heap_base = bases.pop(_HEAP, 0)
@@ -153,7 +168,7 @@ class Lifetimes:
     def temp_bytes(self, orders: Mapping[int, Sequence[int]], memory_space: int = 0) -> int:
         """Height of the temp allocation under other orders; the quick way to compare candidates."""
         host, heap_bytes = _core.heap_bytes(
-            self.program, self.rules, self.sequences(orders), memory_space, self.alignment
+            self.program, self.rules, self._sequences(orders), memory_space, self.alignment
         )
         return self._combine(memory_space, host, heap_bytes)[1]
 

@@ -4,7 +4,6 @@ from enum import IntEnum
 
 from xla_stalloc import _core
 from xla_stalloc.hlo import Instruction
-from xla_stalloc.lifetimes.alias import InPlace
 from xla_stalloc.lifetimes.dataflow import Dataflow, Value
 from xla_stalloc.lifetimes.program import Numbering, csr
 from xla_stalloc.lifetimes.sharing import Sharing
@@ -51,11 +50,18 @@ def kinds(dataflow: Dataflow, buffers: list[list[Value]]) -> list[Kind]:
     return [kind(values) for values in buffers]
 
 
+def reuses(dataflow: Dataflow, numbering: Numbering, buffers: list[list[Value]], sharing: Sharing) -> list[list[int]]:
+    """Per value, by number: the values whose memory it may take over in the heap where they end, in XLA's order."""
+    alone = {values[0].id for values in buffers if len(values) == 1}
+    return [
+        _reuses(dataflow, value, sharing, numbering, alone) if value.id in alone else [] for value in dataflow.values
+    ]
+
+
 def build(
-    dataflow: Dataflow, numbering: Numbering, buffers: list[list[Value]], kinds: list[Kind], in_place: InPlace
+    dataflow: Dataflow, numbering: Numbering, buffers: list[list[Value]], kinds: list[Kind], sharing: Sharing
 ) -> _core.SharingRules:
-    """The sharing rules of a module whose must-alias sets are `buffers`."""
-    sharing = Sharing(in_place)
+    """The sharing rules of a module whose must-alias sets are `buffers`, but for `reuses`."""
     rules = _core.SharingRules()
     rules.size = sizes = [max(value.bytes for value in values) for values in buffers]
     rules.color = [values[0].shape.memory_space for values in buffers]
@@ -67,7 +73,6 @@ def build(
     heirs: list[list[int]] = []
     positions: list[list[int]] = []
     copied: list[list[int]] = [[] for _ in dataflow.values]
-    alone = {values[0].id for values in buffers if len(values) == 1}
     reusable = {value.id for values, kind in zip(buffers, kinds, strict=True) if kind in _ROLES for value in values}
     for value in dataflow.values:
         heirs.append([])
@@ -87,9 +92,6 @@ def build(
     rules.heirs = csr(heirs)
     rules.heirs_positions = csr(positions)
     rules.copied = csr(copied)
-    rules.reuses = csr(
-        _reuses(dataflow, value, sharing, numbering, alone) if value.id in alone else () for value in dataflow.values
-    )
     return rules
 
 

@@ -1,0 +1,135 @@
+"""Is the planned module the same program? Checked anew from both modules, sharing no code with the solvers.
+
+XLA itself checks operands and control dependencies. What it does not check, and what would give wrong numbers or a
+hanging job in silence, is checked here: values overwritten before their last read, the order of collectives and side
+effects, the work that hides asynchronous transfers, and that nothing else about the module has changed.
+"""
+
+from collections.abc import Iterable
+
+from xla_stalloc.hlo import Computation, Instruction, Module
+from xla_stalloc.hlo.barriers import without_barriers
+from xla_stalloc.hlo.schema import hlo_pb2
+from xla_stalloc.lifetimes import Lifetimes, Value, of
+from xla_stalloc.lifetimes.program import uses
+
+_ORDERED_PREFIXES = ("all-", "reduce-scatter", "collective-", "ragged-all-to-all", "send", "recv", "infeed", "outfeed")
+
+
+class PlanError(ValueError):
+    """The planned module is not the same program, or could compute something else."""
+
+
+def verify(stock: Module, planned: Module) -> None:
+    """Checks that `planned` may take the place of `stock`.
+
+    Raises:
+      PlanError: says what is wrong, and where.
+    """
+    if [c.id for c in stock.computations] != [c.id for c in planned.computations]:
+        raise PlanError(f"{planned.name}: the planned module does not have the same computations")
+    for before, after in zip(stock.computations, planned.computations, strict=True):
+        _same_instructions(stock, before, after)
+        if before.is_scheduled:
+            _same_order_of_effects(before, after)
+            _same_async_windows(before, after)
+    _nothing_overwritten(of(without_barriers(planned)))
+
+
+def _same_instructions(stock: Module, before: Computation, after: Computation) -> None:
+    """Equal instructions, except that copies of donated arguments may be replaced by the arguments themselves."""
+    kept = {i.id: i for i in after.instructions}
+    replaced = {i.id: _elided_argument(stock, i) for i in before.instructions if i.id not in kept}
+    if len(kept) + len(replaced) != len(before.instructions):
+        raise PlanError(f"{after.name}: the planned module has instructions that are not in stock's")
+    if replaced.get(before.root.id, before.root.id) != after.root.id:
+        raise PlanError(f"{after.name}: the planned module has another root, {after.root.name!r}")
+    for old in before.instructions:
+        new = kept.get(old.id)
+        if new is None:
+            continue
+        if [o.id for o in new.operands] != [replaced.get(o.id, o.id) for o in old.operands]:
+            raise PlanError(f"{new.name}: the planned module gives it other operands")
+        missing = {p.id for p in old.control_predecessors} - set(replaced) - {p.id for p in new.control_predecessors}
+        if missing:
+            raise PlanError(f"{new.name}: the planned module drops a control dependency")
+        if _rest(old) != _rest(new):
+            raise PlanError(f"{new.name}: the planned module changes it")
+
+
+def _elided_argument(stock: Module, instruction: Instruction) -> int:
+    """Id of the donated argument that a missing instruction copied."""
+    is_copy = instruction.opcode == "copy" and instruction.computation is stock.entry
+    argument = instruction.operands[0] if instruction.operands else None
+    if not is_copy or argument is None or argument.opcode != "parameter" or argument.shape != instruction.shape:
+        raise PlanError(f"{instruction.name}: missing from the planned module, and no plain copy of an argument")
+    if argument.parameter_number not in {parameter for _, parameter, _, _ in stock.input_output_alias}:
+        raise PlanError(f"{instruction.name}: missing from the planned module, but its argument is not donated")
+    return argument.id
+
+
+def _rest(instruction: Instruction) -> bytes:
+    """The instruction's message without the fields that a plan may change."""
+    message = hlo_pb2.HloInstructionProto()
+    message.CopyFrom(instruction.proto)
+    message.ClearField("operand_ids")
+    message.ClearField("control_predecessor_ids")
+    serialized: bytes = message.SerializeToString(deterministic=True)
+    return serialized
+
+
+def _has_effect(instruction: Instruction) -> bool:
+    opcode = instruction.opcode
+    if opcode.startswith(_ORDERED_PREFIXES) or opcode == "rng-get-and-update-state" or instruction.has_side_effect:
+        return True
+    if opcode in ("copy-start", "copy-done"):
+        shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
+        if any(part.memory_space == 5 for shape in shapes for _, part in shape.subshapes()):  # 5: the host's memory
+            return True
+    return any(_has_effect(inner) for called in instruction.called for inner in called.instructions)
+
+
+def _same_order_of_effects(before: Computation, after: Computation) -> None:
+    stock, planned = ([i.id for i in c.sequence if _has_effect(i)] for c in (before, after))
+    for old, new in zip(stock, planned, strict=True):
+        if old != new:
+            raise PlanError(f"{after.name}: the planned order moves a collective or side effect before another one")
+
+
+def _same_async_windows(before: Computation, after: Computation) -> None:
+    place = {instruction.id: step for step, instruction in enumerate(after.sequence)}
+    for step, start in enumerate(before.sequence):
+        if not start.opcode.endswith("-start"):
+            continue
+        for done in (user for user in start.users if user.opcode.endswith("-done")):
+            for inside in before.sequence[step + 1 : before.sequence.index(done)]:
+                if inside.id in place and not place[start.id] < place[inside.id] < place[done.id]:
+                    raise PlanError(f"{inside.name}: no longer hides the transfer of {start.name!r}")
+
+
+def _nothing_overwritten(lifetimes: Lifetimes) -> None:
+    """Values that must share memory: each is read for the last time before the next one is written."""
+    time = {instruction.id: step for step, instruction in enumerate(lifetimes.schedule)}
+    for buffer in lifetimes.buffers:
+        lives = sorted((*lifetimes.live_range(value), value.id, value) for value in buffer.values)
+        for place, (*_, earlier) in enumerate(lives):
+            readers = [user for user, _, _ in uses(earlier)]
+            for *_, later in lives[place + 1 :]:
+                for reader in _too_late(lifetimes, time, readers, later):
+                    raise PlanError(
+                        f"{reader.name}: reads {earlier.instruction.name!r} after {later.instruction.name!r} has "
+                        "overwritten it"
+                    )
+
+
+def _too_late(
+    lifetimes: Lifetimes, time: dict[int, int], readers: Iterable[Instruction], later: Value
+) -> Iterable[Instruction]:
+    if later.is_phi or later.instruction.opcode == "parameter":
+        return  # names memory that others have written; those are in the set themselves
+    written = time[later.instruction.id]
+    for reader in readers:
+        # A loop reads its initial values when it starts: before its body, which stands before it in the flat schedule.
+        starts = reader.called[0].parameters[0] if reader.opcode == "while" else reader
+        if reader.opcode != "call" and time[starts.id] > written:
+            yield reader

@@ -1,0 +1,215 @@
+"""From a module's computation to the plain graph that the solvers order, and back to a sequence of instructions."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from xla_stalloc.hlo import Computation, Instruction, Module
+from xla_stalloc.hlo.barriers import BARRIER
+from xla_stalloc.lifetimes import Kind, Lifetimes, Value
+from xla_stalloc.lifetimes.program import uses
+from xla_stalloc.scheduling import constraints
+from xla_stalloc.scheduling.graph import Buffer, Graph
+
+# Take no time and no memory: each stays with the instruction whose value it names.
+_NAMES = frozenset(("bitcast", "get-tuple-element"))
+_FIRST = frozenset(("constant", "parameter"))
+
+
+@dataclass(frozen=True)
+class Region:
+    """The scheduling problem of one computation.
+
+    Attributes:
+      computation: id of the computation.
+      graph: the problem; its numbering is the module's own order.
+      first: ids of the instructions that run before all nodes, whatever the order.
+      members: per node, the ids of the instructions that it stands for, in their order.
+    """
+
+    computation: int
+    graph: Graph
+    first: tuple[int, ...]
+    members: tuple[tuple[int, ...], ...]
+
+    def sequence(self, order: Iterable[int]) -> list[int]:
+        """Instruction ids of the whole computation when the nodes run in `order`."""
+        return [*self.first, *(id for node in order for id in self.members[int(node)])]
+
+
+class _Nodes:
+    """Groups the instructions of a computation into nodes."""
+
+    def __init__(self, computation: Computation) -> None:
+        self.first: list[int] = []
+        self.members: list[list[Instruction]] = []
+        self.node: dict[int, int | None] = {}  # by instruction id; None: among the first
+        waiting = {
+            i.operands[0].id for i in computation.instructions if i.opcode == BARRIER and _only_feeds(i.operands[0], i)
+        }
+        for instruction in computation.sequence:
+            if instruction.id in waiting:
+                continue
+            free = not instruction.control_predecessors
+            if instruction.opcode in _FIRST and free:
+                self.node[instruction.id] = None
+                self.first.append(instruction.id)
+            elif instruction.opcode in _NAMES and free:
+                node = self.node[instruction.id] = self.node[instruction.operands[0].id]
+                if node is None:
+                    self.first.append(instruction.id)
+                else:
+                    self.members[node].append(instruction)
+            else:
+                feeding = [o for o in instruction.operands if o.id in waiting] if instruction.opcode == BARRIER else []
+                group = [*feeding, instruction]
+                self.node.update(dict.fromkeys((i.id for i in group), len(self.members)))
+                self.members.append(group)
+
+    def predecessors(self, edges: Iterable[tuple[int, int]]) -> list[set[int]]:
+        found: list[set[int]] = [set() for _ in self.members]
+        for node, group in enumerate(self.members):
+            for instruction in group:
+                for before in (*instruction.operands, *instruction.control_predecessors):
+                    other = self.node[before.id]
+                    if other is not None and other != node:
+                        found[node].add(other)
+        for before_node, node in edges:
+            found[node].add(before_node)
+        return found
+
+
+def _only_feeds(operand: Instruction, barrier: Instruction) -> bool:
+    return operand.opcode == "tuple" and operand.users == [barrier] and not operand.control_predecessors
+
+
+def extract(
+    module: Module, lifetimes: Lifetimes, computation: Computation, kinds: Collection[Kind] = (Kind.TEMP,)
+) -> Region:
+    """The scheduling problem of `computation`.
+
+    Args:
+      module: as the compiler handed it over, optimization barriers included: an order must honour them.
+      lifetimes: of `module` without barriers; inner computations count with the order that they have there.
+      computation: one of `module` that runs in sequence.
+      kinds: of the buffers that count.
+
+    Raises:
+      UnsupportedModuleError: the module's own schedule already breaks what an order must respect.
+    """
+    nodes = _Nodes(computation)
+    owner = _owners(module, computation)
+
+    def node_of(instruction: Instruction) -> int | None:
+        direct = owner.get(instruction.id)
+        return None if direct is None else nodes.node.get(direct)
+
+    edges = [*constraints.pinned_order(computation.sequence), *constraints.async_windows(computation.sequence)]
+    numbered = [(nodes.node[a.id], nodes.node[b.id]) for a, b in edges]
+    between = [(a, b) for a, b in numbered if a is not None and b is not None and a != b]
+    predecessors = nodes.predecessors([*between, *constraints.write_after_read(lifetimes, computation, node_of)])
+    buffers, lumps = _memory(lifetimes, computation, nodes, node_of, owner, kinds)
+    graph = Graph([sorted(before) for before in predecessors], lumps, buffers)
+    return Region(
+        computation.id, graph, tuple(nodes.first), tuple(tuple(i.id for i in group) for group in nodes.members)
+    )
+
+
+def _owners(module: Module, computation: Computation) -> dict[int, int]:
+    """Instruction id -> id of the instruction of `computation` that it is, or that it runs inside of."""
+    owner: dict[int, int] = {}
+
+    def visit(inner: Computation, outer: int | None) -> None:
+        for instruction in inner.instructions:
+            owner[instruction.id] = top = instruction.id if outer is None else outer
+            if instruction.opcode in ("while", "conditional", "call", "async-start"):
+                for called in instruction.called:
+                    visit(called, top)
+
+    visit(computation, None)
+    return owner
+
+
+def _memory(
+    lifetimes: Lifetimes,
+    computation: Computation,
+    nodes: _Nodes,
+    node_of: constraints.NodeOf,
+    owner: dict[int, int],
+    kinds: Collection[Kind],
+) -> tuple[list[Buffer], list[int]]:
+    """The graph's buffers, one for each value of the heap that `computation` sees, and the lumps of inner ones."""
+    number: dict[int, int] = {}  # value id -> graph buffer
+    rows: list[tuple[Value, int, set[int], set[int], bool, bool]] = []
+    inside: dict[int, list[tuple[Value, int]]] = {}  # node -> values that live only inside it
+    seen_outside: dict[int, set[int]] = {}  # node -> must-alias buffers that are live around it
+    predecessor: dict[int, int] = {}  # value id -> id of the value that lives before it in memory that both must share
+    for place, buffer in enumerate(lifetimes.buffers):
+        if buffer.kind not in kinds or buffer.bytes == 0 or buffer.memory_space != 0:
+            continue
+        before: Value | None = None
+        for value in sorted(buffer.values, key=lifetimes.live_range):
+            if value.instruction.id not in owner:
+                continue
+            readers = {node_of(user) for user, _, _ in uses(value)}
+            holders = {node_of(instruction) for instruction, _ in value.positions}
+            touches = {node for node in readers | holders if node is not None}
+            live_in = value.instruction.computation.id == computation.id and value.instruction.opcode == "parameter"
+            live_out = any(instruction.id == computation.root.id for instruction, _ in value.positions)
+            definition = node_of(value.instruction)
+            is_inner = value.instruction.computation.id != computation.id
+            if is_inner and touches == {definition} and not _visible(value, computation):
+                if definition is not None:
+                    inside.setdefault(definition, []).append((value, place))
+                continue
+            if not touches:
+                continue
+            for node in touches:
+                seen_outside.setdefault(node, set()).add(place)
+            if before is not None:
+                predecessor[value.id] = before.id
+            before = value
+            number[value.id] = len(rows)
+            defs = set() if definition is None else {definition}
+            rows.append((value, buffer.bytes, touches, defs, live_in or definition is None, live_out))
+    buffers = []
+    for value, size, touches, defs, live_in, live_out in rows:
+        candidates = [lifetimes.values[v].id for v in lifetimes.reuses[lifetimes.numbering.value[value.id]]]
+        if value.id in predecessor:
+            candidates.insert(0, predecessor[value.id])
+        reuses = [number[id] for id in candidates if id in number]
+        buffers.append(Buffer(size, sorted(touches), sorted(defs), reuses, live_in, live_out))
+    lumps = [
+        _inner_peak(lifetimes, inside.get(node, []), seen_outside.get(node, set())) for node in range(len(nodes.members))
+    ]
+    return buffers, lumps
+
+
+def _visible(value: Value, computation: Computation) -> bool:
+    """Whether a value of an inner computation can be found in `computation` too, as the result of a call."""
+    return any(instruction.computation.id == computation.id for instruction, _ in value.positions)
+
+
+def _inner_peak(lifetimes: Lifetimes, values: list[tuple[Value, int]], counted: set[int]) -> int:
+    """Most bytes live at once among values inside one node, but for must-alias buffers that are counted around it."""
+    events: list[tuple[int, int, int]] = []
+    own = {lifetimes.numbering.value[value.id]: place for value, place in values if place not in counted}
+    ends_early: set[int] = set()
+    for number in own:
+        start, _ = lifetimes.live_range(lifetimes.values[number])
+        for other in lifetimes.reuses[number]:
+            if other in own and other not in ends_early and lifetimes.live_range(lifetimes.values[other])[1] == start:
+                ends_early.add(other)
+                break
+    for number, place in own.items():
+        start, end = lifetimes.live_range(lifetimes.values[number])
+        events.append((start, 1, place))
+        events.append((end if number in ends_early else end + 1, -1, place))
+    live: dict[int, int] = {}
+    current = peak = 0
+    for _, change, place in sorted(events):
+        before = live.get(place, 0)
+        live[place] = before + change
+        if (before > 0) != (live[place] > 0):
+            current += change * lifetimes.buffers[place].bytes
+        peak = max(peak, current)
+    return peak
