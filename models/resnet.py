@@ -86,7 +86,7 @@ def resnet(name: str, sizes: Sizes) -> ModelSpec:
         logits: Any = model.apply(params, images)
         return cross_entropy(logits, labels)
 
-    init, step = training(lambda key: model.init(key, images), loss, learning_rate=1e-3)
+    init, step = training(lambda key: model.init(key, images), loss, learning_rate=3e-3)
     return ModelSpec(
         name=name,
         sizes=dataclasses.asdict(sizes),
