@@ -1,10 +1,12 @@
 """Offline spatio-temporal memory planning for JAX and XLA.
 
+Example::
+
     import xla_stalloc as stalloc
 
     step = stalloc.jit(train_step, donate_argnums=0)  # drop-in for jax.jit
-    stalloc.enable()                                  # or: every program of the process
-    stalloc.records()                                 # what was planned, and what it brought
+    stalloc.enable()  # or: every program of the process
+    stalloc.records()  # what was planned, and what it brought
 """
 
 from __future__ import annotations

@@ -6,10 +6,13 @@ import jax
 import jax.numpy as jnp
 import planner_doubles as doubles
 import pytest
+from jax.experimental.layout import Format, Layout
 from small_programs import arguments, assert_same_bits, branches, chain, stock_temp_bytes
 
 import xla_stalloc as stalloc
-from xla_stalloc.inject import hook
+from xla_stalloc.inject import hook, limits
+
+MEMORY_OPTIMIZED = "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 
 
 def compiled(fun, planner, **options):
@@ -136,13 +139,79 @@ def test_off_does_nothing():
 
 
 def test_a_runtime_that_reports_no_sizes_runs_stock(monkeypatch):
-    from xla_stalloc.inject import interception
+    from xla_stalloc.inject import choice
 
-    monkeypatch.setattr(interception, "temp_bytes", lambda executable: None)
+    monkeypatch.setattr(choice, "size_of", lambda executable: None)
     planned = compiled(branches, doubles.reordering())
     monkeypatch.undo()
     assert planned.memory_analysis().temp_size_in_bytes == stock_temp_bytes(branches, *arguments())
     assert "does not report" in planned.stalloc.reason and planned.stalloc.levers == ()
+
+
+def step(x, w):
+    """Returns the weights, for which a donated argument can give its storage."""
+    loss, gradient = chain(x, w)
+    return w - 0.1 * gradient * branches(x, w), loss
+
+
+def test_donation_survives():
+    stock = jax.jit(step, donate_argnums=1).lower(*arguments()).compile().memory_analysis()
+    planned = compiled(step, doubles.reordering(), donate_argnums=1)
+    assert planned.memory_analysis().alias_size_in_bytes == stock.alias_size_in_bytes > 0
+    x, w = arguments()
+    result = planned(x, w)
+    assert w.is_deleted()
+    assert_same_bits(result, jax.jit(step)(*arguments()))
+
+
+def test_a_jaxlib_that_would_lose_donation_gets_no_order(monkeypatch):
+    """As jaxlib 0.10 is, which takes the planned module back without what it knew of donated arguments."""
+    monkeypatch.setattr(limits, "RESETS_ENTRY", True)
+    stock = jax.jit(step, donate_argnums=1).lower(*arguments()).compile()
+    other = (
+        jax.jit(step, donate_argnums=1, compiler_options={"xla_cpu_scheduler_type": MEMORY_OPTIMIZED})
+        .lower(*arguments())
+        .compile()
+    )
+    planned = compiled(step, doubles.reordering(), donate_argnums=1, mode="schedule")
+    record = planned.stalloc
+    temps = [c.memory_analysis().temp_size_in_bytes for c in (stock, other, planned)]
+    assert temps[2] == min(temps) == record.temp_bytes and record.stock_temp_bytes == temps[0]
+    assert record.levers == (("temporal",) if temps[1] < temps[0] else ())
+    assert "jaxlib 0.10 would lose the donation of arguments" in record.reason and record.compiles == 2
+    assert planned.memory_analysis().alias_size_in_bytes == stock.memory_analysis().alias_size_in_bytes > 0
+    assert_same_bits(planned(*arguments()), jax.jit(step)(*arguments()))
+    # An order that the user chose is left alone.
+    chosen = compiled(
+        step, doubles.reordering(), donate_argnums=1, compiler_options={"xla_cpu_scheduler_type": MEMORY_OPTIMIZED}
+    )
+    assert chosen.stalloc.compiles == 1 and chosen.stalloc.temp_bytes == temps[1]
+
+
+def test_a_jaxlib_that_would_lose_layouts_gets_no_order(monkeypatch):
+    monkeypatch.setattr(limits, "RESETS_ENTRY", True)
+    x, w = arguments()
+    layout = Format(Layout((1, 0)), x.sharding)
+    planned = compiled(branches, doubles.reordering(), in_shardings=(layout, None))
+    assert "would lose the layouts" in planned.stalloc.reason
+    assert_same_bits(planned(jax.device_put(x, layout), w), jax.jit(branches)(x, w))
+
+
+def test_lost_donation_is_seen_in_what_xla_made(monkeypatch):
+    """Whatever loses it: an executable that reuses less of its arguments than stock does is not smaller."""
+    from xla_stalloc.inject import choice, program
+
+    measured = []
+
+    def without_alias_at_first(executable):
+        measured.append(program.size_of(executable))
+        return measured[0]._replace(alias=0) if len(measured) == 1 else measured[-1]
+
+    monkeypatch.setattr(limits, "RESETS_ENTRY", False)
+    monkeypatch.setattr(choice, "size_of", without_alias_at_first)
+    record = compiled(step, doubles.reordering(), donate_argnums=1).stalloc
+    assert record.levers == () and record.compiles == 2
+    assert "bytes of donated arguments were not reused" in record.reason
 
 
 def test_budget_and_mode_reach_the_planner():

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from xla_stalloc.hlo.schema import hlo_pb2
-from xla_stalloc.inject import marker
+from xla_stalloc.inject import limits, marker
 from xla_stalloc.plan.options import PlannedModule, PlanOptions
 from xla_stalloc.plan.record import PlanRecord
 
@@ -71,6 +71,8 @@ def plan(serialized: bytes, options: PlanOptions) -> PlannedModule:
         planned = planner()(serialized, options)
         if planned.serialized is None:
             return planned
+        if lost := limits.lost(serialized):
+            return PlannedModule(None, planned.record.because(lost))
         return PlannedModule(marker.with_record(planned.serialized, planned.record), planned.record)
     except Exception as error:
         # Not BaseException: an interrupt by the user must stop the compile that it was meant for.

@@ -10,6 +10,7 @@ import jax
 from jax.extend import source_info_util
 
 from xla_stalloc.inject import interception, ledger, settings, switch
+from xla_stalloc.inject.program import size_of
 from xla_stalloc.plan.record import PlanRecord
 
 # Errors and the sources of instructions point at the user's lines, not at the ones below.
@@ -167,13 +168,13 @@ class Compiled(jax.stages.Compiled):
         executable: Any = self.runtime_executable()
         if (record := ledger.record_of(executable)) is not None:
             return record
-        measured = interception.temp_bytes(executable) or 0
+        size = size_of(executable)
         return PlanRecord(
             module=executable.hlo_modules()[0].name,
             mode=self._request.mode or "full",
-            stock_temp_bytes=measured,
-            temp_bytes=measured,
-            stock_exact=True,
+            stock_temp_bytes=size.temp if size else 0,
+            temp_bytes=size.temp if size else 0,
+            stock_exact=size is not None,
             reason=interception.install() or "compiled with mode off",
         )
 

@@ -1,0 +1,137 @@
+"""Compiles a program the way that needs least memory: planned if that is smaller, else as stock XLA does.
+
+One compile is enough in the normal case, where the planned program ends clearly below what stock XLA is known to need.
+Every doubt costs a second one, of stock, and the smaller of the two runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xla_stalloc.inject import hook, limits, marker
+from xla_stalloc.inject.program import Program, size_of
+from xla_stalloc.plan.options import PlanOptions
+from xla_stalloc.plan.record import PlanRecord
+
+CLEARLY_SMALLER = 0.98
+"""The stock figure of a plan is emulated, exact on most programs and within 2 % on the others: above this part of it, a
+stock compile decides."""
+
+FEWEST_OPERATIONS = 8
+"""A StableHLO module below this size leaves nothing to reorder; most of these are single eager operations."""
+
+Choice = tuple[Any, PlanRecord]
+
+
+def best(program: Program, options: PlanOptions) -> Choice:
+    """Compiles one program as the options ask; returns the executable that is to run, and its record."""
+    if program.has_fewer_operations_than(FEWEST_OPERATIONS):
+        return _stock(program, f"fewer than {FEWEST_OPERATIONS} operations, nothing to reorder")
+    if options.mode == "report":
+        return _reported(program, options)
+    if missing := hook.register(program.backend):
+        return _stock(program, missing)
+
+    refused = ""
+    with hook.under_way(hook.Compile(program.name, options)) as state:
+        try:
+            executable = program.compile(marker.marked(program.computation, options))
+        except Exception as error:
+            if not state.perhaps_injected:
+                raise
+            refused = f"XLA refused the planned order: {_first_line(error)}"
+    if refused:
+        # If it was the user's program that is wrong, this raises again, and then it is stock XLA's own error.
+        return _stock(program, refused, state.planned.record if state.planned else None, compiles=2)
+
+    injected, record = _recover(executable, options, state)
+    if injected:
+        executable, record = _smaller(program, executable, record)
+    else:
+        record = _as_stock(record, executable)
+        if limits.RESETS_ENTRY:
+            executable, record = _other_order(program, executable, record)
+    if options.mode == "full" and record.levers:
+        record = record.because("spatial: not in this version")
+    return executable, record
+
+
+def _recover(executable: Any, options: PlanOptions, state: hook.Compile) -> tuple[bool, PlanRecord]:
+    """Whether the executable has an order of ours, and the record of its planning."""
+    if state.planned is not None:
+        return state.planned.serialized is not None, state.planned.record
+    # The hook did not run: the executable came from the persistent cache, and its record with it.
+    serialized = hook.hlo_of(executable)
+    if (record := marker.record_of(serialized)) is not None:
+        return True, record
+    return False, hook.plan(serialized, options).record
+
+
+def _smaller(program: Program, executable: Any, record: PlanRecord) -> Choice:
+    """The planned executable, or the stock one if that turns out to need no more."""
+    size = size_of(executable)
+    if size is not None and size.temp <= CLEARLY_SMALLER * record.stock_temp_bytes:
+        record = record.replace(temp_bytes=size.temp)
+        if size.alias or not program.aliases_arguments():
+            return executable, record
+    stock = program.compile()
+    stock_size = size_of(stock)
+    if size is None or stock_size is None:
+        return stock, _as_stock(record, stock).because("this runtime does not report the size of a planned program")
+    record = record.replace(
+        temp_bytes=size.temp, stock_temp_bytes=stock_size.temp, stock_exact=True, compiles=record.compiles + 1
+    )
+    if size.temp < stock_size.temp and size.beyond_arguments < stock_size.beyond_arguments:
+        return executable, record
+    reason = f"the planned order ended at {size.temp} temp bytes, XLA's own at {stock_size.temp}"
+    if size.alias < stock_size.alias:
+        reason += f", and {stock_size.alias - size.alias} bytes of donated arguments were not reused"
+    return stock, record.replace(temp_bytes=stock_size.temp, levers=()).because(reason)
+
+
+def _other_order(program: Program, executable: Any, record: PlanRecord) -> Choice:
+    """Where no order can be injected: the smaller of the two that XLA:CPU itself can make.
+
+    Only for modules that this jaxlib could not take back whole; the record says so.
+    """
+    option = "xla_cpu_scheduler_type"
+    if program.platform != "cpu" or option in program.xla_options or not limits.lost(hook.hlo_of(executable)):
+        return executable, record
+    other = program.compile(**{option: "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"})
+    record = record.replace(compiles=record.compiles + 1)
+    size = size_of(other)
+    if size is None or size.temp >= record.stock_temp_bytes:
+        return executable, record
+    return other, record.replace(temp_bytes=size.temp, levers=("temporal",)).because(
+        "XLA's own memory-optimized order is used instead"
+    )
+
+
+def _stock(program: Program, reason: str, record: PlanRecord | None = None, compiles: int = 1) -> Choice:
+    """XLA's own result, with the reason why it is not planned."""
+    executable = program.compile()
+    record = (record or PlanRecord(module=program.name)).because(reason)
+    return executable, _as_stock(record, executable).replace(compiles=compiles)
+
+
+def _as_stock(record: PlanRecord, executable: Any) -> PlanRecord:
+    """The record of an executable that is XLA's own: no lever applied, its size measured."""
+    size = size_of(executable)
+    if size is None:
+        return record.replace(temp_bytes=record.stock_temp_bytes, levers=(), stock_exact=False)
+    record = record.replace(stock_temp_bytes=size.temp, temp_bytes=size.temp, levers=(), stock_exact=True)
+    return record if record.reason else record.because("no smaller order was found")
+
+
+def _reported(program: Program, options: PlanOptions) -> Choice:
+    """Plans what stock XLA compiled, without injecting anything; ``temp_bytes`` is what the plan would reach."""
+    executable = program.compile()
+    planned = hook.plan(hook.hlo_of(executable), options).record
+    stock = _as_stock(planned, executable)
+    # Without a plan the planner's figure is missing; and where the emulation is off, no plan is above what runs.
+    reachable = min(planned.temp_bytes or stock.temp_bytes, stock.temp_bytes)
+    return executable, stock.replace(temp_bytes=reachable, reason=planned.reason).because("mode report injects nothing")
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
