@@ -45,6 +45,9 @@ def tighten(graph: Graph, order: _Int64) -> _Int64:
 def local_search(graph: Graph, order: _Int64, moves: int, window: int, floor: int, seed: int) -> _Int64:
     """The best order found from this one by annealed moves; stops at a peak of ``floor`` bytes."""
 
+def heap_height(graph: Graph, order: _Int64, alignment: int) -> int:
+    """Bytes of the heap that best fit packs the buffers of an order into."""
+
 def lower_bound(graph: Graph) -> int:
     """A peak in bytes that no order beats."""
 

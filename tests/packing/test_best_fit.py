@@ -38,9 +38,9 @@ def test_larger_heap_same_as_naive():
 
 def test_twenty_thousand_items_in_a_second():
     items = random_trace(random.Random(2), 20_000)
-    begin = time.perf_counter()
+    begin = time.process_time()
     packed = best_fit(items, 64)
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
     verify_placement(items, packed.offsets, packed.height, 64)
 
 

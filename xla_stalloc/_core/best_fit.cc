@@ -37,10 +37,51 @@ class RangeSet {
     }
   }
 
-  void append_to(std::vector<Range>& used) const { used.insert(used.end(), ranges_.begin(), ranges_.end()); }
+  const std::vector<Range>& ranges() const { return ranges_; }
 
  private:
   std::vector<Range> ranges_;
+};
+
+// The union of sets that are added one by one: equal-sized ones are merged first, as in a merge sort.
+class Union {
+ public:
+  void clear() { depth_ = 0; }
+
+  void add(const std::vector<Range>& ranges) {
+    if (ranges.empty()) return;
+    if (depth_ == stack_.size()) stack_.emplace_back();
+    stack_[depth_++].assign(ranges.begin(), ranges.end());
+    while (depth_ > 1 && stack_[depth_ - 2].size() <= 2 * stack_[depth_ - 1].size()) merge_top();
+  }
+
+  // Ascending and disjoint.
+  const std::vector<Range>& ranges() {
+    while (depth_ > 1) merge_top();
+    if (depth_ == 0) scratch_.clear();
+    return depth_ == 0 ? scratch_ : stack_[0];
+  }
+
+ private:
+  void merge_top() {
+    const std::vector<Range>&a = stack_[depth_ - 2], &b = stack_[depth_ - 1];
+    scratch_.clear();
+    for (auto i = a.begin(), j = b.begin(); i != a.end() || j != b.end();) {
+      const bool from_a = j == b.end() || (i != a.end() && i->first <= j->first);
+      const Range range = from_a ? *i++ : *j++;
+      if (scratch_.empty() || scratch_.back().second < range.first) {
+        scratch_.push_back(range);
+      } else {
+        scratch_.back().second = std::max(scratch_.back().second, range.second);
+      }
+    }
+    stack_[depth_ - 2].swap(scratch_);
+    --depth_;
+  }
+
+  std::vector<std::vector<Range>> stack_;
+  std::size_t depth_ = 0;
+  std::vector<Range> scratch_;
 };
 
 // Which offsets are used at any time in a span: a segment tree over time that holds offsets rather than items.
@@ -59,9 +100,9 @@ class Occupancy {
     });
   }
 
-  void collect(int first, int last, std::vector<Range>& used) const {
+  void collect(int first, int last, Union& used) const {
     walk(1, 0, leaves_ - 1, first, last,
-         [&](int tree, bool inside) { (inside ? touched_ : covered_)[tree].append_to(used); });
+         [&](int tree, bool inside) { used.add((inside ? touched_ : covered_)[tree].ranges()); });
   }
 
  private:
@@ -81,9 +122,8 @@ class Occupancy {
   std::vector<RangeSet> touched_;  // of each tree: offsets used during some of it
 };
 
-// The start of the smallest hole that takes the size, the lowest one on a tie. Sorts `used`.
-std::int64_t best_hole(std::vector<Range>& used, std::int64_t size) {
-  std::sort(used.begin(), used.end());
+// The start of the smallest hole that takes the size, the lowest one on a tie.
+std::int64_t best_hole(const std::vector<Range>& used, std::int64_t size) {
   std::int64_t offset = -1, least = kEndless, free_from = 0;
   for (const Range& range : used) {
     const std::int64_t hole = range.first - free_from;
@@ -91,26 +131,28 @@ std::int64_t best_hole(std::vector<Range>& used, std::int64_t size) {
       least = hole;
       offset = free_from;
     }
-    free_from = std::max(free_from, range.second);
+    free_from = range.second;
   }
   return offset >= 0 ? offset : free_from;
 }
 
+// Items in this order; gives up, with at least that height, once the heap is as high as `limit`.
 Placement place(const Heap& heap, const std::vector<std::int32_t>& order, const std::vector<std::int32_t>& firsts,
-                const std::vector<std::int32_t>& lasts, int times) {
+                const std::vector<std::int32_t>& lasts, int times, std::int64_t limit) {
   Placement placement{0, std::vector<std::int64_t>(heap.sizes.size(), 0)};
   Occupancy occupancy(times);
-  std::vector<Range> used;
+  Union used;
   for (const std::int32_t item : order) {
     const std::int64_t size = heap.sizes[item];
     used.clear();
     for (const std::int32_t life : heap.lives[item]) occupancy.collect(firsts[life], lasts[life], used);
-    const std::int64_t offset = best_hole(used, size);
+    const std::int64_t offset = best_hole(used.ranges(), size);
     // Space up to the next aligned offset is of no use to anyone: count it as used.
     const std::int64_t end = (offset + size + heap.alignment - 1) / heap.alignment * heap.alignment;
     for (const std::int32_t life : heap.lives[item]) occupancy.insert(firsts[life], lasts[life], {offset, end});
     placement.offsets[item] = offset;
     placement.height = std::max(placement.height, offset + size);
+    if (placement.height >= limit) break;
   }
   return placement;
 }
@@ -153,8 +195,8 @@ Placement best_fit(const Heap& heap) {
   const auto temporal = sorted_by([&](int i) { return std::make_tuple(-overall[i], -heap.sizes[i], heap.ids[i]); });
 
   const int count = static_cast<int>(times.size());
-  Placement by_size = place(heap, spatial, firsts, lasts, count);
-  Placement by_duration = place(heap, temporal, firsts, lasts, count);
+  Placement by_size = place(heap, spatial, firsts, lasts, count, kEndless);
+  Placement by_duration = place(heap, temporal, firsts, lasts, count, by_size.height);
   return by_duration.height < by_size.height ? by_duration : by_size;
 }
 

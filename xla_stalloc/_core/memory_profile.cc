@@ -25,7 +25,6 @@ MemoryProfile::MemoryProfile(const Graph& graph, Order order)
       memory_(graph.nodes),
       resident_(graph.nodes),
       stamp_(graph.buffers, 0),
-      taken_(graph.buffers, 0),
       birth_(graph.buffers),
       death_(graph.buffers) {
   // Everything is born and dies inside the stretch [0, nodes), except what the outside keeps alive.
@@ -80,7 +79,7 @@ std::int64_t MemoryProfile::replay(int begin, const Order& nodes, std::int64_t c
       if (death_[buffer] == step) freed += graph_.size[buffer];
     }
     std::int64_t memory = resident + graph_.lump[node];
-    if (freed > 0 && graph_.may_reuse[node]) memory -= taken_over(step, node);
+    if (freed > 0) memory -= taken_over(step, node);
     resident -= freed;
     new_memory_[step] = memory;
     new_resident_[step] = resident;
@@ -92,18 +91,11 @@ std::int64_t MemoryProfile::replay(int begin, const Order& nodes, std::int64_t c
 
 // Bytes at this step that are counted twice: a buffer born here in the storage of one that was there and dies here.
 std::int64_t MemoryProfile::taken_over(int step, int node) {
-  ++take_epoch_;
   std::int64_t bytes = 0;
-  for (const std::int32_t buffer : graph_.touched[node]) {
-    if (birth_[buffer] != step) continue;
-    for (const std::int32_t other : graph_.reuses[buffer]) {
-      const bool dies_here = stamp_[other] == epoch_ && death_[other] == step && birth_[other] != step;
-      if (!dies_here || taken_[other] == take_epoch_) continue;
-      taken_[other] = take_epoch_;
-      bytes += graph_.size[buffer];
-      break;
-    }
-  }
+  for_each_take_over(
+      graph_, node, taken_, [&](int buffer) { return birth_[buffer] == step; },
+      [&](int host) { return stamp_[host] == epoch_ && death_[host] == step && birth_[host] != step; },
+      [&](int buffer, int) { bytes += graph_.size[buffer]; });
   return bytes;
 }
 

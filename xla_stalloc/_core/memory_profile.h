@@ -6,12 +6,31 @@
 // and a stretch of an order can be replayed alone, knowing only what was resident before it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "graph.h"
 
 namespace xla_stalloc {
+
+// Calls take(buffer, host) for each buffer born at the node that takes over the storage of a host which was there and
+// dies at the node. `taken` is scratch space.
+template <typename BornHere, typename WasThereAndDiesHere, typename Take>
+void for_each_take_over(const Graph& graph, int node, std::vector<std::int32_t>& taken, const BornHere& born_here,
+                        const WasThereAndDiesHere& dies_here, const Take& take) {
+  if (!graph.may_reuse[node]) return;
+  taken.clear();
+  for (const std::int32_t buffer : graph.touched[node]) {
+    if (!born_here(buffer)) continue;
+    for (const std::int32_t host : graph.reuses[buffer]) {
+      if (!dies_here(host) || std::find(taken.begin(), taken.end(), host) != taken.end()) continue;
+      taken.push_back(host);
+      take(buffer, host);
+      break;
+    }
+  }
+}
 
 class MemoryProfile {
  public:
@@ -49,9 +68,10 @@ class MemoryProfile {
   Order nodes_;
   std::vector<std::int64_t> new_memory_, new_resident_;
   std::vector<std::int32_t> seen_;                  // buffers touched in the stretch
-  std::vector<std::uint32_t> stamp_, taken_;        // of each buffer: the replay that saw it; the step that took it
+  std::vector<std::uint32_t> stamp_;                // of each buffer: the replay that saw it
   std::vector<std::int32_t> birth_, death_;         // of each buffer seen: its step, or a mark below
-  std::uint32_t epoch_ = 0, take_epoch_ = 0;
+  std::uint32_t epoch_ = 0;
+  std::vector<std::int32_t> taken_;
 };
 
 void register_memory_profile(nanobind::module_& m);

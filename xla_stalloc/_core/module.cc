@@ -9,6 +9,7 @@
 #include "local_search.h"
 #include "lower_bound.h"
 #include "memory_profile.h"
+#include "order_heap.h"
 #include "tighten.h"
 
 NB_MODULE(_core, m) {
@@ -20,6 +21,7 @@ NB_MODULE(_core, m) {
   xla_stalloc::register_local_search(m);
   xla_stalloc::register_lower_bound(m);
   xla_stalloc::register_best_fit(m);
+  xla_stalloc::register_order_heap(m);
   xla_stalloc::register_live_ranges(m);
   xla_stalloc::register_assignment(m);
 }

@@ -9,10 +9,15 @@ from xla_stalloc.scheduling.bounds import lower_bound
 from xla_stalloc.scheduling.graph import Graph, Int64Array
 
 DEFAULT_MOVES = 100_000
-"""Of local search, over all its starts."""
+"""Of local search, over all its runs."""
 
 _WINDOW = 400
-_STARTS = 3
+_MOVES_PER_NODE = 8  # in one run: several short ones find more than a long one, and differ more
+_RUNS = range(3, 13)
+_STARTS = 4
+_ALIGNMENT = 64  # of XLA:CPU; only ranks orders
+_NEAR = 1.2  # times the best peak: no order above that is worth a search or a packing
+_KEPT = 8
 
 
 @dataclass(frozen=True)
@@ -23,29 +28,58 @@ class Candidate:
     order: Int64Array
     """int64[nodes]."""
     peak_bytes: int
+    """The most live at once."""
 
 
 def solve(graph: Graph, moves: int = DEFAULT_MOVES, seed: int = 0) -> list[Candidate]:
     """Distinct orders, the lowest peak first, XLA's own (``"incumbent"``) always among them.
 
-    Several are worth having because an allocator may fragment on the best of them. Deterministic: effort is counted in
-    `moves`, never in seconds, and randomness comes from `seed` alone, so all processes of a job find the same orders.
+    Several are worth having because an allocator leaves holes in some. Deterministic: effort is counted in `moves`,
+    never in seconds, and randomness comes from `seed` alone, so that all processes of a job find the same orders.
     """
-    found = [_candidate(graph, "incumbent", graph.incumbent)]
-    for child_order in _core.ChildOrder:
-        name = f"depth_first.{child_order.name.lower()}"
-        found.append(_candidate(graph, name, _core.depth_first(graph.kernel, child_order)))
-    found += [_candidate(graph, f"tighten({c.name})", _core.tighten(graph.kernel, c.order)) for c in found]
+    incumbent = _candidate(graph, "incumbent", graph.incumbent)
+    simple = [incumbent, *(_depth_first(graph, child_order) for child_order in _core.ChildOrder)]
+    found = [*simple, *(_tighten(graph, candidate) for candidate in simple)]
+    found += _search(graph, _near(_distinct(found))[:_STARTS], moves, seed)
+    return _select(graph, _distinct(found), incumbent)
+
+
+def _search(graph: Graph, starts: list[Candidate], moves: int, seed: int) -> list[Candidate]:
+    """Local search from each start in turn; its results, and those tightened: search scatters short lives about."""
     floor = lower_bound(graph)
-    starts = _distinct(found)[:_STARTS]
-    for number, start in enumerate(starts):
-        order = _core.local_search(graph.kernel, start.order, moves // len(starts), _WINDOW, floor, seed + number)
-        found.append(_candidate(graph, f"local_search({start.name})", order))
-    return _distinct(found)
+    runs = max(_RUNS.start, min(_RUNS.stop - 1, moves // (_MOVES_PER_NODE * max(1, graph.nodes))))
+    found = []
+    for run in range(runs):
+        start = starts[run % len(starts)]
+        order = _core.local_search(graph.kernel, start.order, moves // runs, _WINDOW, floor, seed + run)
+        searched = _candidate(graph, f"local_search({start.name}, {seed + run})", order)
+        found += [searched, _tighten(graph, searched)]
+    return found
+
+
+def _select(graph: Graph, candidates: list[Candidate], incumbent: Candidate) -> list[Candidate]:
+    """The few to return: of those with about the best peak, the ones that pack best; and the incumbent."""
+    near = _near(candidates)[: 2 * _KEPT]
+    height = {id(c): _core.heap_height(graph.kernel, c.order, _ALIGNMENT) for c in near}
+    kept = sorted(near, key=lambda c: height[id(c)])[:_KEPT]
+    return _distinct([incumbent, candidates[0], *kept])
 
 
 def _candidate(graph: Graph, name: str, order: Int64Array) -> Candidate:
     return Candidate(name, order, graph.peak(order))
+
+
+def _depth_first(graph: Graph, child_order: _core.ChildOrder) -> Candidate:
+    order = _core.depth_first(graph.kernel, child_order)
+    return _candidate(graph, f"depth_first({child_order.name.lower()})", order)
+
+
+def _tighten(graph: Graph, candidate: Candidate) -> Candidate:
+    return _candidate(graph, f"tighten({candidate.name})", _core.tighten(graph.kernel, candidate.order))
+
+
+def _near(candidates: list[Candidate]) -> list[Candidate]:
+    return [candidate for candidate in candidates if candidate.peak_bytes <= _NEAR * candidates[0].peak_bytes]
 
 
 def _distinct(candidates: list[Candidate]) -> list[Candidate]:
