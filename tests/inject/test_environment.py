@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from small_programs import arguments, branches, stock_temp_bytes
 
 from xla_stalloc.inject.settings import Settings
 
@@ -41,14 +42,10 @@ def lines(printed, word):
     return [line.removeprefix(word).strip() for line in printed.splitlines() if line.startswith(word)]
 
 
-def test_the_environment_plans_an_unchanged_script(python):
-    (stock,) = lines(python(SCRIPT), "temp")
-    (planned,) = lines(python(SCRIPT, XLA_STALLOC="schedule"), "temp")
-    assert int(planned) < int(stock) / 2
-
-
-def test_the_environment_leaves_records_and_files(python, tmp_path):
+def test_the_environment_plans_an_unchanged_script(python, tmp_path):
     printed = python(SCRIPT + RECORDS, XLA_STALLOC="Schedule", XLA_STALLOC_PLAN_DIR=str(tmp_path / "plans"))
+    (planned,) = lines(printed, "temp")
+    assert int(planned) < stock_temp_bytes(branches, *arguments()) / 2
     records = [json.loads(r) for r in lines(printed, "record")]
     assert ["jit_branches", "schedule", ["temporal"]] in records
     assert list((tmp_path / "plans").glob("jit_branches-*.json"))
@@ -59,9 +56,9 @@ def test_the_environment_leaves_records_and_files(python, tmp_path):
     [{"XLA_STALLOC": "fastest"}, {"XLA_STALLOC": "full", "XLA_STALLOC_BUDGET_SECONDS": "-1"}],
 )
 def test_a_wrong_value_is_one_warning_and_stock(python, environment):
-    (stock,) = lines(python(SCRIPT), "temp")
     printed = python(SCRIPT + RECORDS, **environment)
-    assert lines(printed, "temp") == [stock] and lines(printed, "record") == []
+    assert lines(printed, "temp") == [str(stock_temp_bytes(branches, *arguments()))]
+    assert lines(printed, "record") == []
     (name, value) = list(environment.items())[-1]
     assert printed.count("plans nothing") == 1 and f"{name}={value}" in printed
 
@@ -94,9 +91,8 @@ print("milliseconds", 1e3 * (time.perf_counter() - started))
 
 def test_flags_plan_a_training_script(python):
     program = f"PROGRAM = {SCRIPT + RECORDS!r}\n{FLAGS}"
-    (stock,) = lines(python(program), "temp")
     printed = python(program, "--xla_stalloc=schedule", "--xla_stalloc_budget_seconds=0.25")
-    assert int(lines(printed, "temp")[0]) < int(stock) / 2
+    assert int(lines(printed, "temp")[0]) < stock_temp_bytes(branches, *arguments()) / 2
     assert json.loads(lines(printed, "record")[-1])[1] == "schedule"
 
 

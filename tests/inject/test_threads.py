@@ -13,7 +13,7 @@ from small_programs import arguments, assert_same_bits, branches, stock_temp_byt
 import xla_stalloc as stalloc
 from xla_stalloc.inject import hook
 
-WORKERS = 4
+WORKERS = 3
 
 
 def variant(scale):
