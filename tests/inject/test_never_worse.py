@@ -10,7 +10,7 @@ from jax.experimental.layout import Format, Layout
 from small_programs import arguments, assert_same_bits, branches, chain, stock_temp_bytes
 
 import xla_stalloc as stalloc
-from xla_stalloc.inject import hook, limits
+from xla_stalloc.inject import hook, limits, program
 
 MEMORY_OPTIMIZED = "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
 
@@ -199,7 +199,7 @@ def test_a_jaxlib_that_would_lose_layouts_gets_no_order(monkeypatch):
 
 def test_lost_donation_is_seen_in_what_xla_made(monkeypatch):
     """Whatever loses it: an executable that reuses less of its arguments than stock does is not smaller."""
-    from xla_stalloc.inject import choice, program
+    from xla_stalloc.inject import choice
 
     measured = []
 
@@ -212,6 +212,25 @@ def test_lost_donation_is_seen_in_what_xla_made(monkeypatch):
     record = compiled(step, doubles.reordering(), donate_argnums=1).stalloc
     assert record.levers == () and record.compiles == 2
     assert "bytes of donated arguments were not reused" in record.reason
+
+
+@pytest.mark.parametrize("part", ["marker.marked", "hook.under_way", "choice.size_of", "hook.register"])
+def test_a_fault_of_our_own_never_reaches_the_user(monkeypatch, part):
+    import importlib
+
+    module, name = part.split(".")
+
+    def broken(*args, **kwargs):
+        raise LookupError("broken on purpose")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib.import_module(f"xla_stalloc.inject.{module}"), name, broken)
+        if part == "choice.size_of":  # needed for the record of stock as well
+            calls = iter([broken, *[program.size_of] * 9])
+            patch.setattr("xla_stalloc.inject.choice.size_of", lambda executable: next(calls)(executable))
+        planned = compiled(branches, doubles.reordering())
+    assert planned.stalloc.reason == "planning failed: LookupError: broken on purpose"
+    assert planned.memory_analysis().temp_size_in_bytes == stock_temp_bytes(branches, *arguments())
 
 
 def test_budget_and_mode_reach_the_planner():

@@ -26,11 +26,11 @@ Choice = tuple[Any, PlanRecord]
 def best(program: Program, options: PlanOptions) -> Choice:
     """Compiles one program as the options ask; returns the executable that is to run, and its record."""
     if program.has_fewer_operations_than(FEWEST_OPERATIONS):
-        return _stock(program, f"fewer than {FEWEST_OPERATIONS} operations, nothing to reorder")
+        return stock(program, f"fewer than {FEWEST_OPERATIONS} operations, nothing to reorder")
     if options.mode == "report":
         return _reported(program, options)
     if missing := hook.register(program.backend):
-        return _stock(program, missing)
+        return stock(program, missing)
 
     refused = ""
     with hook.under_way(hook.Compile(program.name, options)) as state:
@@ -42,7 +42,7 @@ def best(program: Program, options: PlanOptions) -> Choice:
             refused = f"XLA refused the planned order: {_first_line(error)}"
     if refused:
         # If it was the user's program that is wrong, this raises again, and then it is stock XLA's own error.
-        return _stock(program, refused, state.planned.record if state.planned else None, compiles=2)
+        return stock(program, refused, state.planned.record if state.planned else None, compiles=2)
 
     injected, record = _recover(executable, options, state)
     if injected:
@@ -74,10 +74,12 @@ def _smaller(program: Program, executable: Any, record: PlanRecord) -> Choice:
         record = record.replace(temp_bytes=size.temp)
         if size.alias or not program.aliases_arguments():
             return executable, record
-    stock = program.compile()
-    stock_size = size_of(stock)
+    unplanned = program.compile()
+    stock_size = size_of(unplanned)
     if size is None or stock_size is None:
-        return stock, _as_stock(record, stock).because("this runtime does not report the size of a planned program")
+        return unplanned, _as_stock(record, unplanned).because(
+            "this runtime does not report the size of a planned program"
+        )
     record = record.replace(
         temp_bytes=size.temp, stock_temp_bytes=stock_size.temp, stock_exact=True, compiles=record.compiles + 1
     )
@@ -86,7 +88,7 @@ def _smaller(program: Program, executable: Any, record: PlanRecord) -> Choice:
     reason = f"the planned order ended at {size.temp} temp bytes, XLA's own at {stock_size.temp}"
     if size.alias < stock_size.alias:
         reason += f", and {stock_size.alias - size.alias} bytes of donated arguments were not reused"
-    return stock, record.replace(temp_bytes=stock_size.temp, levers=()).because(reason)
+    return unplanned, record.replace(temp_bytes=stock_size.temp, levers=()).because(reason)
 
 
 def _other_order(program: Program, executable: Any, record: PlanRecord) -> Choice:
@@ -107,7 +109,7 @@ def _other_order(program: Program, executable: Any, record: PlanRecord) -> Choic
     )
 
 
-def _stock(program: Program, reason: str, record: PlanRecord | None = None, compiles: int = 1) -> Choice:
+def stock(program: Program, reason: str, record: PlanRecord | None = None, compiles: int = 1) -> Choice:
     """XLA's own result, with the reason why it is not planned."""
     executable = program.compile()
     record = (record or PlanRecord(module=program.name)).because(reason)
@@ -127,10 +129,12 @@ def _reported(program: Program, options: PlanOptions) -> Choice:
     """Plans what stock XLA compiled, without injecting anything; ``temp_bytes`` is what the plan would reach."""
     executable = program.compile()
     planned = hook.plan(hook.hlo_of(executable), options).record
-    stock = _as_stock(planned, executable)
+    record = _as_stock(planned, executable)
     # Without a plan the planner's figure is missing; and where the emulation is off, no plan is above what runs.
-    reachable = min(planned.temp_bytes or stock.temp_bytes, stock.temp_bytes)
-    return executable, stock.replace(temp_bytes=reachable, reason=planned.reason).because("mode report injects nothing")
+    reachable = min(planned.temp_bytes or record.temp_bytes, record.temp_bytes)
+    return executable, record.replace(temp_bytes=reachable, reason=planned.reason).because(
+        "mode report injects nothing"
+    )
 
 
 def _first_line(error: Exception) -> str:

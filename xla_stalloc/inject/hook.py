@@ -134,11 +134,12 @@ def _register(platform: str) -> str:
     try:
         from jax.extend import xla
 
+        planner()  # imported here, in the thread of the caller, rather than on a thread of XLA's that may not wait
         xla.register_hlo_module_transformation(
             _on_module, name=NAME, stage=xla.PipelineStage.POST_SCHEDULER, platforms=platform
         )
     except Exception as error:
-        return f"no compiler hook for platform {platform!r}: {type(error).__name__}: {error}"
+        return f"no planning on platform {platform!r}: {type(error).__name__}: {error}"
     return ""
 
 

@@ -71,17 +71,27 @@ def planned_step(step: CompileStep) -> CompileStep:
             ledger.forget(executable)
             return executable
 
+        errors: list[Exception] = []
+
         def compile_(module: Any, xla_options: dict[str, str]) -> Any:
             before = compile_options.env_option_overrides
             compile_options.env_option_overrides = [*before, *xla_options.items()]
             try:
                 return step(backend, module, devices, compile_options, *args, **kwargs)
+            except Exception as error:
+                errors.append(error)
+                raise
             finally:
                 compile_options.env_option_overrides = before
 
         started = time.perf_counter()
         program = Program(backend, computation, compile_, dict(compile_options.env_option_overrides))
-        executable, record = choice.best(program, options)
+        try:
+            executable, record = choice.best(program, options)
+        except Exception as error:
+            if error in errors:
+                raise  # XLA's word on the user's program
+            executable, record = choice.stock(program, f"planning failed: {type(error).__name__}: {error}")
         record = record.replace(mode=options.mode, compile_seconds=time.perf_counter() - started)
         process_wide = settings.process_wide()
         ledger.add(executable, record, process_wide.plan_dir if process_wide else None)
