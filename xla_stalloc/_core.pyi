@@ -42,6 +42,9 @@ def depth_first(graph: Graph, child_order: ChildOrder) -> _Int64:
 def tighten(graph: Graph, order: _Int64) -> _Int64:
     """The same order, but what takes memory runs as late as it can and what frees memory as early as it can."""
 
+def cut_peaks(graph: Graph, order: _Int64) -> _Int64:
+    """Reordered around its peak by minimum cuts, as long as that lowers the peak."""
+
 def local_search(graph: Graph, order: _Int64, moves: int, window: int, floor: int, seed: int) -> _Int64:
     """The best order found from this one by annealed moves; stops at a peak of ``floor`` bytes."""
 

@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "arrays.h"
+#include "depth_first.h"
+#include "memory_profile.h"
+#include "node_cut.h"
+#include "tighten.h"
 
 namespace xla_stalloc {
 
@@ -14,6 +19,9 @@ namespace {
 // Nodes are bounded in blocks, so that reachability takes nodes x kBlock bits at a time and never nodes x nodes.
 constexpr int kWords = 16;
 constexpr int kBlock = kWords * 64;
+
+// Nodes whose bound is worth a minimum cut.
+constexpr int kCuts = 16;
 
 struct Bits {
   std::array<std::uint64_t, kWords> words{};
@@ -54,29 +62,14 @@ class Block {
       }
     }
     std::int64_t most = 0;
-    for (int node = begin_; node < end_; ++node) {
-      const std::int64_t double_counted = graph_.may_reuse[node] ? most_taken_over(node) : 0;
-      most = std::max(most, bytes[node - begin_] - double_counted);
-    }
+    for (int node = begin_; node < end_; ++node) most = std::max(most, bytes[node - begin_] - most_taken_over(node));
     return most;
   }
 
- private:
-  Bits reached(int buffer, const std::vector<Bits>& from) const {
-    Bits bits;
-    for (const std::int32_t node : graph_.touches[buffer]) bits |= from[node];
-    return bits;
-  }
-
-  // Some node that touches the buffer, other than this one, always runs on that side of it.
-  bool always_beside(int buffer, int node, const std::vector<Bits>& side) const {
-    const Csr::Row touches = graph_.touches[buffer];
-    return std::any_of(touches.begin(), touches.end(),
-                       [&](int other) { return other != node && side[other].has(node - begin_); });
-  }
-
-  // For each size, no more births can take over a storage than there are births, nor than there are deaths.
+  // What births at a node of the block can take over at most: for each size, there are no more such births than there
+  // are births, nor than there are deaths.
   std::int64_t most_taken_over(int node) const {
+    if (!graph_.may_reuse[node]) return 0;
     std::map<std::int64_t, std::pair<std::vector<std::int32_t>, int>> by_size;  // the deaths, and the count of births
     for (const std::int32_t buffer : graph_.touched[node]) {
       if (graph_.live_in[buffer] || always_beside(buffer, node, after_)) continue;
@@ -101,11 +94,37 @@ class Block {
     return bytes;
   }
 
+ private:
+  Bits reached(int buffer, const std::vector<Bits>& from) const {
+    Bits bits;
+    for (const std::int32_t node : graph_.touches[buffer]) bits |= from[node];
+    return bits;
+  }
+
+  // Some node that touches the buffer, other than this one, always runs on that side of it.
+  bool always_beside(int buffer, int node, const std::vector<Bits>& side) const {
+    const Csr::Row touches = graph_.touches[buffer];
+    return std::any_of(touches.begin(), touches.end(),
+                       [&](int other) { return other != node && side[other].has(node - begin_); });
+  }
+
   const Graph& graph_;
   const int begin_, end_;
   std::vector<Bits> after_;   // of each node: the nodes of the block that it is, or that must run after it
   std::vector<Bits> before_;  // of each node: the nodes of the block that it is, or that must run before it
 };
+
+// Where a good order needs most is where any order is likely to need much.
+std::vector<std::int32_t> hot_nodes(const Graph& graph, std::size_t count) {
+  const MemoryProfile profile(graph, tighten(graph, depth_first(graph, ChildOrder::kShallowestFirst)));
+  std::vector<std::int32_t> positions(graph.nodes);
+  std::iota(positions.begin(), positions.end(), 0);
+  std::stable_sort(positions.begin(), positions.end(),
+                   [&](int a, int b) { return profile.memory(a) > profile.memory(b); });
+  positions.resize(std::min(count, positions.size()));
+  for (std::int32_t& position : positions) position = profile.order()[position];
+  return positions;
+}
 
 }  // namespace
 
@@ -113,6 +132,8 @@ std::int64_t lower_bound(const Graph& graph) {
   std::int64_t bound = 0;
   for (int begin = 0; begin < graph.nodes; begin += kBlock)
     bound = std::max(bound, Block(graph, begin, std::min(graph.nodes, begin + kBlock)).bound());
+  for (const std::int32_t node : hot_nodes(graph, kCuts))
+    bound = std::max(bound, cut_at(graph, node).bytes - Block(graph, node, node + 1).most_taken_over(node));
   return bound;
 }
 

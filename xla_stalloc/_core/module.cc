@@ -9,6 +9,8 @@
 #include "local_search.h"
 #include "lower_bound.h"
 #include "memory_profile.h"
+#include "polish.h"
+#include "node_cut.h"
 #include "order_heap.h"
 #include "tighten.h"
 
@@ -18,10 +20,12 @@ NB_MODULE(_core, m) {
   xla_stalloc::register_memory_profile(m);
   xla_stalloc::register_depth_first(m);
   xla_stalloc::register_tighten(m);
+  xla_stalloc::register_node_cut(m);
   xla_stalloc::register_local_search(m);
   xla_stalloc::register_lower_bound(m);
   xla_stalloc::register_best_fit(m);
   xla_stalloc::register_order_heap(m);
   xla_stalloc::register_live_ranges(m);
   xla_stalloc::register_assignment(m);
+  xla_stalloc::register_polish(m);
 }

@@ -1,4 +1,4 @@
-"""Orders of low peak: XLA's own, depth-first searches, tightened versions of them, local search from the best."""
+"""Orders of low peak: XLA's own and depth-first searches, then tightened, cut at their peaks, searched from."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def solve(graph: Graph, moves: int = DEFAULT_MOVES, seed: int = 0) -> list[Candi
     """
     incumbent = _candidate(graph, "incumbent", graph.incumbent)
     simple = [incumbent, *(_depth_first(graph, child_order) for child_order in _core.ChildOrder)]
-    found = [*simple, *(_tighten(graph, candidate) for candidate in simple)]
+    tight = [_tighten(graph, candidate) for candidate in simple]
+    found = [*simple, *tight, *(_cut_peaks(graph, candidate) for candidate in tight)]
     found += _search(graph, _near(_distinct(found))[:_STARTS], moves, seed)
     return _select(graph, _distinct(found), incumbent)
 
@@ -76,6 +77,10 @@ def _depth_first(graph: Graph, child_order: _core.ChildOrder) -> Candidate:
 
 def _tighten(graph: Graph, candidate: Candidate) -> Candidate:
     return _candidate(graph, f"tighten({candidate.name})", _core.tighten(graph.kernel, candidate.order))
+
+
+def _cut_peaks(graph: Graph, candidate: Candidate) -> Candidate:
+    return _candidate(graph, f"cut_peaks({candidate.name})", _core.cut_peaks(graph.kernel, candidate.order))
 
 
 def _near(candidates: list[Candidate]) -> list[Candidate]:
