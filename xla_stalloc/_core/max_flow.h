@@ -11,8 +11,7 @@ class MaxFlow {
  public:
   static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 4;
 
-  explicit MaxFlow(int vertices) : edges_of_(vertices) {}
-
+  int add_vertex();
   void add_edge(int from, int to, std::int64_t capacity);
 
   // The flow from source to sink, once; edges keep what it leaves of their capacity.
@@ -22,18 +21,21 @@ class MaxFlow {
   bool on_source_side(int vertex) const { return level_[vertex] >= 0; }
 
  private:
+  static constexpr std::int32_t kNone = -1;
+
   struct Edge {
     std::int32_t to;
+    std::int32_t next;  // edge of the same vertex, or kNone
     std::int64_t left;  // capacity; the edge's number ^ 1 is its reverse
   };
 
   bool reach(int source, int sink);
   std::int64_t push(int source, int sink);
 
-  std::vector<std::vector<std::int32_t>> edges_of_;
+  std::vector<std::int32_t> first_;  // edge of each vertex, or kNone
   std::vector<Edge> edges_;
   std::vector<std::int32_t> level_, queue_, path_;
-  std::vector<std::uint32_t> next_;
+  std::vector<std::int32_t> current_;  // of each vertex: the first edge that the blocking flow may still use
 };
 
 }  // namespace xla_stalloc

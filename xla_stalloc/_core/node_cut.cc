@@ -1,6 +1,7 @@
 #include "node_cut.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "arrays.h"
@@ -11,6 +12,8 @@
 namespace xla_stalloc {
 
 namespace {
+
+constexpr int kRounds = 100;
 
 enum Side : char { kEither, kDone, kToCome };  // of a node, when another one runs
 
@@ -31,19 +34,35 @@ std::vector<Side> sides_of(const Graph& graph, int node) {
   return side;
 }
 
+// Layers repeat, and so do their peaks: one that is gone is progress even while others are as high.
+struct Peak {
+  std::int64_t bytes = 0;
+  int count = 0;  // nodes that need as much
+  int node = 0;   // the first of them
+};
+
+Peak peak_of(const Graph& graph, const Order& order) {
+  const MemoryProfile profile(graph, order);
+  Peak peak{profile.peak()};
+  for (int k = graph.nodes - 1; k >= 0; --k) {
+    if (profile.memory(k) != peak.bytes) continue;
+    ++peak.count;
+    peak.node = order[k];
+  }
+  return peak;
+}
+
 }  // namespace
 
 // The cut is between what must be done and what must be to come. A buffer costs its size if it is touched on both
 // sides: its touches lead into an edge of that capacity, and back out of it, without limit.
 NodeCut cut_at(const Graph& graph, int node) {
   const std::vector<Side> side = sides_of(graph, node);
-  constexpr int kSource = 0, kSink = 1;
-  int vertices = 2;
+  MaxFlow flow;
+  const int source = flow.add_vertex(), sink = flow.add_vertex();
   std::vector<std::int32_t> vertex(graph.nodes);
   for (int other = 0; other < graph.nodes; ++other)
-    vertex[other] = side[other] == kDone ? kSource : side[other] == kToCome ? kSink : vertices++;
-
-  MaxFlow flow(vertices + 2 * graph.buffers);
+    vertex[other] = side[other] == kDone ? source : side[other] == kToCome ? sink : flow.add_vertex();
   for (int other = 0; other < graph.nodes; ++other)
     for (const std::int32_t predecessor : graph.predecessors[other])
       if (side[other] == kEither && side[predecessor] == kEither)
@@ -62,39 +81,35 @@ NodeCut cut_at(const Graph& graph, int node) {
       cut.bytes += graph.size[buffer];
       continue;
     }
-    const int begin = vertices + 2 * buffer, end = begin + 1;
+    const int begin = flow.add_vertex(), end = flow.add_vertex();
     flow.add_edge(begin, end, graph.size[buffer]);
-    if (born) flow.add_edge(kSource, begin, MaxFlow::kUnlimited);
-    if (needed) flow.add_edge(end, kSink, MaxFlow::kUnlimited);
+    if (born) flow.add_edge(source, begin, MaxFlow::kUnlimited);
+    if (needed) flow.add_edge(end, sink, MaxFlow::kUnlimited);
     for (const std::int32_t other : graph.touches[buffer]) {
       if (side[other] != kEither) continue;
       flow.add_edge(vertex[other], begin, MaxFlow::kUnlimited);
       flow.add_edge(end, vertex[other], MaxFlow::kUnlimited);
     }
   }
-  cut.bytes += flow.run(kSource, kSink);
+  cut.bytes += flow.run(source, sink);
   for (int other = 0; other < graph.nodes; ++other) cut.done[other] = flow.on_source_side(vertex[other]);
   return cut;
 }
 
 Order cut_peaks(const Graph& graph, Order order) {
-  std::int64_t peak = MemoryProfile(graph, order).peak();
-  while (true) {
-    const MemoryProfile profile(graph, order);
-    const auto hot = std::find_if(order.begin(), order.end(), [&](int node) {
-      return profile.memory(profile.position(node)) == peak;
-    });
-    if (hot == order.end()) return order;
-    const std::int32_t node = *hot;
-    const NodeCut cut = cut_at(graph, node);
+  if (graph.nodes == 0) return order;
+  Peak peak = peak_of(graph, order);
+  for (int round = 0; round < kRounds; ++round) {
+    const NodeCut cut = cut_at(graph, peak.node);
     Order next = order;
-    std::stable_partition(next.begin(), next.end(), [&](int other) { return cut.done[other]; });
+    std::stable_partition(next.begin(), next.end(), [&](int node) { return cut.done[node]; });
     next = tighten(graph, std::move(next));
-    const std::int64_t next_peak = MemoryProfile(graph, next).peak();
-    if (next_peak >= peak) return order;
-    peak = next_peak;
+    const Peak next_peak = peak_of(graph, next);
+    if (std::tie(next_peak.bytes, next_peak.count) >= std::tie(peak.bytes, peak.count)) break;
     order = std::move(next);
+    peak = next_peak;
   }
+  return order;
 }
 
 void register_node_cut(nb::module_& m) {

@@ -16,7 +16,8 @@ struct NodeCut {
 // The best set of nodes to have done when the node runs, whatever the peak on the way there.
 NodeCut cut_at(const Graph& graph, int node);
 
-// Reorders around the node of the peak by its cut and tightens, as long as that lowers the peak.
+// Reorders around the node of the peak by its cut and tightens, as long as that lowers the peak or how often the order
+// reaches it.
 Order cut_peaks(const Graph& graph, Order order);
 
 void register_node_cut(nanobind::module_& m);

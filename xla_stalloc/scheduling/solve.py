@@ -14,10 +14,12 @@ DEFAULT_MOVES = 100_000
 _WINDOW = 400
 _MOVES_PER_NODE = 8  # in one run: several short ones find more than a long one, and differ more
 _RUNS = range(3, 13)
-_STARTS = 4
+_CUT = 3  # orders to cut
+_STARTS = 4  # orders to search from
 _ALIGNMENT = 64  # of XLA:CPU; only ranks orders
 _NEAR = 1.2  # times the best peak: no order above that is worth a search or a packing
 _KEPT = 8
+_PACKED_NODES = 50_000  # over all packings: on large graphs they would cost more than the search
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def solve(graph: Graph, moves: int = DEFAULT_MOVES, seed: int = 0) -> list[Candi
     incumbent = _candidate(graph, "incumbent", graph.incumbent)
     simple = [incumbent, *(_depth_first(graph, child_order) for child_order in _core.ChildOrder)]
     tight = [_tighten(graph, candidate) for candidate in simple]
-    found = [*simple, *tight, *(_cut_peaks(graph, candidate) for candidate in tight)]
+    found = [*simple, *tight, *(_cut_peaks(graph, candidate) for candidate in _distinct(tight)[:_CUT])]
     found += _search(graph, _near(_distinct(found))[:_STARTS], moves, seed)
     return _select(graph, _distinct(found), incumbent)
 
@@ -60,7 +62,7 @@ def _search(graph: Graph, starts: list[Candidate], moves: int, seed: int) -> lis
 
 def _select(graph: Graph, candidates: list[Candidate], incumbent: Candidate) -> list[Candidate]:
     """The few to return: of those with about the best peak, the ones that pack best; and the incumbent."""
-    near = _near(candidates)[: 2 * _KEPT]
+    near = _near(candidates)[: max(_KEPT // 2, min(2 * _KEPT, _PACKED_NODES // max(1, graph.nodes)))]
     height = {id(c): _core.heap_height(graph.kernel, c.order, _ALIGNMENT) for c in near}
     kept = sorted(near, key=lambda c: height[id(c)])[:_KEPT]
     return _distinct([incumbent, candidates[0], *kept])
