@@ -155,8 +155,18 @@ class HeapReplay {
       defined[ranges.starts[v]].push_back(v);
       freed_[ranges.ends[v]].push_back(v);
     }
+    std::int64_t peak = 0;
     for (std::size_t time = 0; time < steps; ++time) {
-      for (const int value : defined[time]) define(value, static_cast<int>(time));
+      std::int64_t most = live_bytes_;
+      for (const int value : defined[time]) {
+        define(value, static_cast<int>(time));
+        most = std::max(most, live_bytes_);
+        if (live_bytes_ > peak) {
+          peak = live_bytes_;
+          out_.peak_event = static_cast<int>(out_.events.size()) - 1;
+        }
+      }
+      out_.live_bytes.push_back(most);
       for (const int value : freed_[time]) end(value);
     }
     collect_blocks();
@@ -187,11 +197,6 @@ class HeapReplay {
     block.values.push_back(value);
     if (block.live++ == 0) live_bytes_ += block.size;
     starts_[value] = clock_++;
-    if (live_bytes_ > out_.peak_bytes) {
-      out_.peak_bytes = live_bytes_;
-      out_.peak_time = time;
-      out_.peak_event = static_cast<int>(out_.events.size()) - 1;
-    }
   }
 
   // An operand that ends now and whose memory the value may take; -1 if there is none. Ends the operand.
@@ -274,8 +279,7 @@ void register_assignment(nb::module_& m) {
   nb::class_<Assignment>(m, "Assignment", "XLA's buffer assignment of one memory space.")
       .def_ro("host", &Assignment::host)
       .def_ro("block", &Assignment::block)
-      .def_ro("peak_bytes", &Assignment::peak_bytes)
-      .def_ro("peak_time", &Assignment::peak_time)
+      .def_ro("live_bytes", &Assignment::live_bytes)
       .def_ro("peak_event", &Assignment::peak_event)
       .def_prop_ro("block_sizes", [](const Assignment& self) { return self.blocks.sizes; })
       .def_prop_ro("events",

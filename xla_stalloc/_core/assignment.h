@@ -48,9 +48,8 @@ struct Assignment {
   std::vector<HeapEvent> events;  // in the order of the program
   Heap blocks;                    // what the heap must place: values that share memory are one block
   std::vector<int> block;         // of each value: its block, or -1
-  std::int64_t peak_bytes = 0;    // most bytes live at once in the heap
-  int peak_time = 0;              // when that is reached first, in the flattened schedule ...
-  int peak_event = -1;            // ... and after which event
+  std::vector<std::int64_t> live_bytes;  // in the heap at each time of the flattened schedule, and at its end
+  int peak_event = -1;            // the event after which the most is live, for the first time
 };
 
 // Everything but the packing, for one memory space.

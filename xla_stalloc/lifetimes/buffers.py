@@ -98,7 +98,7 @@ class Lifetimes:
         self.rules.reuses = programs.csr(self.reuses)
         self.alignment = _ALIGNMENT.get(module.platform, _DEFAULT_ALIGNMENT)
 
-    def _sequences(self, orders: Mapping[int, Sequence[int]]) -> list[list[int]]:
+    def numbered_sequences(self, orders: Mapping[int, Sequence[int]]) -> list[list[int]]:
         """Every computation's order, in the kernels' numbers, when `orders` come on top of this object's own."""
         sequences = self.numbering.sequences()
         for computation, order in {**self._orders, **orders}.items():
@@ -116,7 +116,7 @@ class Lifetimes:
     @cached_property
     def ranges(self) -> _core.LiveRanges:
         """Live ranges under the schedule."""
-        return _core.live_ranges(self.program, self._sequences({}))
+        return _core.live_ranges(self.program, self.numbered_sequences({}))
 
     @cached_property
     def _starts_and_ends(self) -> tuple[list[int], list[int]]:
@@ -135,7 +135,8 @@ class Lifetimes:
 
     def assignment(self, memory_space: int = 0) -> Assignment:
         """What XLA's buffer assignment does in a memory space."""
-        raw = _core.assign(self.program, self.rules, self.ranges, memory_space, self.alignment)
+        raw = self._assign(memory_space)
+        live_bytes: list[int] = raw.live_bytes
         heap_bytes, block_offsets = raw.pack()
         bases, temp_bytes = self._combine(memory_space, raw.host, heap_bytes)
         heap_base = bases.pop(_HEAP, 0)
@@ -155,8 +156,8 @@ class Lifetimes:
                 del live[block]
         return Assignment(
             temp_bytes=temp_bytes,
-            peak_live_bytes=raw.peak_bytes,
-            peak_time=raw.peak_time,
+            peak_live_bytes=max(live_bytes),
+            peak_time=live_bytes.index(max(live_bytes)),
             offsets=offsets,
             reused={
                 self.buffers[b]: self.buffers[host] for b, host in enumerate(raw.host) if host >= 0 and host != b
@@ -165,10 +166,18 @@ class Lifetimes:
             events=tuple(events),
         )
 
+    def live_bytes(self, memory_space: int = 0) -> list[int]:
+        """Bytes live in the heap at each time of the schedule, and at its end."""
+        profile: list[int] = self._assign(memory_space).live_bytes
+        return profile
+
+    def _assign(self, memory_space: int) -> _core.Assignment:
+        return _core.assign(self.program, self.rules, self.ranges, memory_space, self.alignment)
+
     def temp_bytes(self, orders: Mapping[int, Sequence[int]], memory_space: int = 0) -> int:
         """Height of the temp allocation under other orders; the quick way to compare candidates."""
         host, heap_bytes = _core.heap_bytes(
-            self.program, self.rules, self._sequences(orders), memory_space, self.alignment
+            self.program, self.rules, self.numbered_sequences(orders), memory_space, self.alignment
         )
         return self._combine(memory_space, host, heap_bytes)[1]
 

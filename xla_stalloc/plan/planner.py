@@ -3,22 +3,27 @@
 Deterministic: the same module and options give the same bytes in every process; effort is counted in moves.
 """
 
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xla_stalloc.hlo import Computation, Module
 from xla_stalloc.hlo.barriers import without_barriers
-from xla_stalloc.lifetimes import Kind, Lifetimes, of
+from xla_stalloc.lifetimes import Lifetimes, of
 from xla_stalloc.plan.options import PlannedModule, PlanOptions
 from xla_stalloc.plan.record import PlanRecord
 from xla_stalloc.plan.verify import verify
-from xla_stalloc.scheduling import lower_bound, solve, verify_order
+from xla_stalloc.scheduling import solve, verify_order
 from xla_stalloc.scheduling.elide import avoidable_copies, without_copies
 from xla_stalloc.scheduling.extract import Region, extract
+from xla_stalloc.scheduling.graph import Int64Array
+from xla_stalloc.scheduling.module_bound import module_lower_bound
+from xla_stalloc.scheduling.polish import polish
 
 _MOVES_PER_SECOND = 100_000  # of local search, for a budget in seconds; nominal, so that plans do not depend on clocks
 _CANDIDATES = 8  # orders of one computation whose allocation is emulated
+_POLISHED = 2  # of these, the ones whose allocation is searched
 _SMALLEST = 4  # nodes of a computation worth ordering
 
 Orders = dict[int, list[int]]  # computation id -> instruction ids
@@ -67,7 +72,7 @@ def plan_module(serialized: bytes, options: PlanOptions) -> PlannedModule:
         stock_temp_bytes=stock_bytes,
         temp_bytes=best.temp_bytes,
         peak_live_bytes=assignment.peak_live_bytes,
-        lower_bound_bytes=_lower_bound(best),
+        lower_bound_bytes=module_lower_bound(best.module, best.lifetimes),
         levers=("temporal",) if injected else (),
         reason="" if injected else "no order found needs less than XLA's own",
         plan_seconds=time.perf_counter() - started,
@@ -98,30 +103,30 @@ def _order(module: Module, lifetimes: Lifetimes, moves: int) -> _Plan:
 
 def _order_computation(best: _Plan, computation: Computation, moves: int) -> _Plan:
     region = extract(best.module, best.lifetimes.under(_known(best)), computation)
-    peak = region.graph.peak(region.graph.incumbent)
-    for candidate in solve(region.graph, moves)[:_CANDIDATES]:
-        orders = {**best.orders, computation.id: region.sequence(candidate.order)}
-        plan = _Plan(best.module, best.lifetimes, orders, 0)
-        temp_bytes = best.lifetimes.temp_bytes(_known(plan))
-        # An equal allocation with a lower peak of its own leaves more room to the callers.
-        if (temp_bytes, candidate.peak_bytes) < (best.temp_bytes, peak):
-            verify_order(region.graph, candidate.order)
-            best, peak = _Plan(best.module, best.lifetimes, orders, temp_bytes), candidate.peak_bytes
+    ranked = [
+        (_with_order(best, region, candidate.order), candidate.peak_bytes, candidate.order)
+        for candidate in solve(region.graph, moves)[:_CANDIDATES]
+    ]
+    # Among equal allocations, a lower peak of its own leaves more room to the callers.
+    ranked.sort(key=lambda entry: (entry[0].temp_bytes, entry[1]))
+    if computation is best.module.entry:
+        polished = [polish(best.lifetimes, region, order, _known(best), moves) for _, _, order in ranked[:_POLISHED]]
+        ranked += [(_with_order(best, region, order), verify_order(region.graph, order), order) for order in polished]
+        ranked.sort(key=lambda entry: (entry[0].temp_bytes, entry[1]))
+    plan, peak, order = ranked[0]
+    if (plan.temp_bytes, peak) < (best.temp_bytes, region.graph.peak(region.graph.incumbent)):
+        verify_order(region.graph, order)
+        return plan
     return best
+
+
+def _with_order(plan: _Plan, region: Region, order: Int64Array) -> _Plan:
+    orders = {**plan.orders, region.computation: region.sequence(order)}
+    changed = dataclasses.replace(plan, orders=orders)
+    return dataclasses.replace(changed, temp_bytes=plan.lifetimes.temp_bytes(_known(changed)))
 
 
 def _known(plan: _Plan) -> Mapping[int, Sequence[int]]:
     """A plan's orders without the instructions that its lifetimes do not know: optimization barriers."""
     instructions = plan.lifetimes.module.instructions_by_id
     return {computation: [id for id in order if id in instructions] for computation, order in plan.orders.items()}
-
-
-def _lower_bound(plan: _Plan) -> int:
-    """Temp bytes below which no order of these instructions can get.
-
-    What must be live at once, less what the memory of donated arguments and outputs could hold of it.
-    """
-    kinds = (Kind.TEMP, Kind.DONATED, Kind.OUTPUT)
-    region: Region = extract(plan.module, plan.lifetimes, plan.module.entry, kinds)
-    elsewhere = sum(b.bytes for b in plan.lifetimes.buffers if b.kind in (Kind.DONATED, Kind.OUTPUT))
-    return max(lower_bound(region.graph) - elsewhere, 0)

@@ -1,11 +1,13 @@
 """From a module's computation to the plain graph that the solvers order, and back to a sequence of instructions."""
 
+import dataclasses
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from xla_stalloc.hlo import Computation, Instruction, Module
 from xla_stalloc.hlo.barriers import BARRIER
 from xla_stalloc.lifetimes import Kind, Lifetimes, Value
+from xla_stalloc.lifetimes.dataflow import sequential_callees
 from xla_stalloc.lifetimes.program import uses
 from xla_stalloc.scheduling import constraints
 from xla_stalloc.scheduling.graph import Buffer, Graph
@@ -24,12 +26,15 @@ class Region:
       graph: the problem; its numbering is the module's own order.
       first: ids of the instructions that run before all nodes, whatever the order.
       members: per node, the ids of the instructions that it stands for, in their order.
+      shared_bytes: per node, bytes of the graph's buffers that it touches and in which a computation that it calls has
+        values too: the state of a loop.
     """
 
     computation: int
     graph: Graph
     first: tuple[int, ...]
     members: tuple[tuple[int, ...], ...]
+    shared_bytes: tuple[int, ...]
 
     def sequence(self, order: Iterable[int]) -> list[int]:
         """Instruction ids of the whole computation when the nodes run in `order`."""
@@ -107,10 +112,14 @@ def extract(
     numbered = [(nodes.node[a.id], nodes.node[b.id]) for a, b in edges]
     between = [(a, b) for a, b in numbered if a is not None and b is not None and a != b]
     predecessors = nodes.predecessors([*between, *constraints.write_after_read(lifetimes, computation, node_of)])
-    buffers, lumps = _memory(lifetimes, computation, nodes, node_of, owner, kinds)
-    graph = Graph([sorted(before) for before in predecessors], lumps, buffers)
+    buffers, shared = _memory(lifetimes, computation, node_of, owner, kinds)
+    graph = Graph([sorted(before) for before in predecessors], [0] * len(nodes.members), buffers)
     return Region(
-        computation.id, graph, tuple(nodes.first), tuple(tuple(i.id for i in group) for group in nodes.members)
+        computation=computation.id,
+        graph=_with_lumps(graph, nodes.members, lifetimes),
+        first=tuple(nodes.first),
+        members=tuple(tuple(i.id for i in group) for group in nodes.members),
+        shared_bytes=tuple(shared.get(node, 0) for node in range(len(nodes.members))),
     )
 
 
@@ -132,17 +141,16 @@ def _owners(module: Module, computation: Computation) -> dict[int, int]:
 def _memory(
     lifetimes: Lifetimes,
     computation: Computation,
-    nodes: _Nodes,
     node_of: constraints.NodeOf,
     owner: dict[int, int],
     kinds: Collection[Kind],
-) -> tuple[list[Buffer], list[int]]:
-    """The graph's buffers, one for each value of the heap that `computation` sees, and the lumps of inner ones."""
+) -> tuple[list[Buffer], dict[int, int]]:
+    """The graph's buffers, one for each value that `computation` sees; and the shared bytes of nodes."""
     number: dict[int, int] = {}  # value id -> graph buffer
-    rows: list[tuple[Value, int, set[int], set[int], bool, bool]] = []
-    inside: dict[int, list[tuple[Value, int]]] = {}  # node -> values that live only inside it
-    seen_outside: dict[int, set[int]] = {}  # node -> must-alias buffers that are live around it
+    rows: list[tuple[Value, int, set[int], bool]] = []
     predecessor: dict[int, int] = {}  # value id -> id of the value that lives before it in memory that both must share
+    around: dict[int, set[int]] = {}  # node -> must-alias buffers that it touches
+    inside: dict[int, set[int]] = {}  # node -> must-alias buffers of values that are defined inside it
     for place, buffer in enumerate(lifetimes.buffers):
         if buffer.kind not in kinds or buffer.bytes == 0 or buffer.memory_space != 0:
             continue
@@ -150,66 +158,62 @@ def _memory(
         for value in sorted(buffer.values, key=lifetimes.live_range):
             if value.instruction.id not in owner:
                 continue
-            readers = {node_of(user) for user, _, _ in uses(value)}
-            holders = {node_of(instruction) for instruction, _ in value.positions}
-            touches = {node for node in readers | holders if node is not None}
-            live_in = value.instruction.computation.id == computation.id and value.instruction.opcode == "parameter"
-            live_out = any(instruction.id == computation.root.id for instruction, _ in value.positions)
             definition = node_of(value.instruction)
-            is_inner = value.instruction.computation.id != computation.id
-            if is_inner and touches == {definition} and not _visible(value, computation):
-                if definition is not None:
-                    inside.setdefault(definition, []).append((value, place))
-                continue
+            readers = (node_of(user) for user, _, _ in uses(value))
+            holders = (node_of(instruction) for instruction, _ in value.positions)
+            touches = {node for node in (*readers, *holders) if node is not None}
+            if value.instruction.computation.id != computation.id and definition is not None:
+                inside.setdefault(definition, set()).add(place)
+                if touches == {definition} and not _is_visible(value, computation):
+                    continue
             if not touches:
                 continue
             for node in touches:
-                seen_outside.setdefault(node, set()).add(place)
+                around.setdefault(node, set()).add(place)
             if before is not None:
                 predecessor[value.id] = before.id
             before = value
             number[value.id] = len(rows)
-            defs = set() if definition is None else {definition}
-            rows.append((value, buffer.bytes, touches, defs, live_in or definition is None, live_out))
+            live_out = any(instruction.id == computation.root.id for instruction, _ in value.positions)
+            rows.append((value, buffer.bytes, touches, live_out))
     buffers = []
-    for value, size, touches, defs, live_in, live_out in rows:
+    for value, size, touches, live_out in rows:
+        definition = node_of(value.instruction)
         candidates = [lifetimes.values[v].id for v in lifetimes.reuses[lifetimes.numbering.value[value.id]]]
         if value.id in predecessor:
             candidates.insert(0, predecessor[value.id])
-        reuses = [number[id] for id in candidates if id in number]
-        buffers.append(Buffer(size, sorted(touches), sorted(defs), reuses, live_in, live_out))
-    lumps = [
-        _inner_peak(lifetimes, inside.get(node, []), seen_outside.get(node, set())) for node in range(len(nodes.members))
-    ]
-    return buffers, lumps
+        buffers.append(
+            Buffer(
+                size=size,
+                touches=sorted(touches),
+                defs=() if definition is None else (definition,),
+                reuses=[number[id] for id in candidates if id in number],
+                live_in=definition is None,
+                live_out=live_out,
+            )
+        )
+    shared = {
+        node: sum(lifetimes.buffers[place].bytes for place in places & around.get(node, set()))
+        for node, places in inside.items()
+    }
+    return buffers, shared
 
 
-def _visible(value: Value, computation: Computation) -> bool:
+def _is_visible(value: Value, computation: Computation) -> bool:
     """Whether a value of an inner computation can be found in `computation` too, as the result of a call."""
     return any(instruction.computation.id == computation.id for instruction, _ in value.positions)
 
 
-def _inner_peak(lifetimes: Lifetimes, values: list[tuple[Value, int]], counted: set[int]) -> int:
-    """Most bytes live at once among values inside one node, but for must-alias buffers that are counted around it."""
-    events: list[tuple[int, int, int]] = []
-    own = {lifetimes.numbering.value[value.id]: place for value, place in values if place not in counted}
-    ends_early: set[int] = set()
-    for number in own:
-        start, _ = lifetimes.live_range(lifetimes.values[number])
-        for other in lifetimes.reuses[number]:
-            if other in own and other not in ends_early and lifetimes.live_range(lifetimes.values[other])[1] == start:
-                ends_early.add(other)
-                break
-    for number, place in own.items():
-        start, end = lifetimes.live_range(lifetimes.values[number])
-        events.append((start, 1, place))
-        events.append((end if number in ends_early else end + 1, -1, place))
-    live: dict[int, int] = {}
-    current = peak = 0
-    for _, change, place in sorted(events):
-        before = live.get(place, 0)
-        live[place] = before + change
-        if (before > 0) != (live[place] > 0):
-            current += change * lifetimes.buffers[place].bytes
-        peak = max(peak, current)
-    return peak
+def _with_lumps(graph: Graph, groups: list[list[Instruction]], lifetimes: Lifetimes) -> Graph:
+    """The graph with what called computations need on top of what lives around them, under the present schedule."""
+    time = {instruction.id: step for step, instruction in enumerate(lifetimes.schedule)}
+    live, memory = lifetimes.live_bytes(), graph.memory(graph.incumbent)
+    lumps = [0] * graph.nodes
+    for node, group in enumerate(groups):
+        for instruction in group:
+            inner = [i for called in sequential_callees(instruction) for i in called.sequence if i.id in time]
+            if inner:
+                # What these call in turn stands between them on the time line.
+                during = live[min(time[i.id] for i in inner) : time[instruction.id] + 1]
+                lumps[node] = max(lumps[node], max(during) - int(memory[node]))
+    return dataclasses.replace(graph, lump_bytes=lumps)

@@ -1,0 +1,35 @@
+"""A bound on the temp bytes of a whole module, over all orders of all its computations."""
+
+import dataclasses
+
+from xla_stalloc.hlo import Module
+from xla_stalloc.lifetimes import Kind, Lifetimes
+from xla_stalloc.scheduling.bounds import lower_bound
+from xla_stalloc.scheduling.extract import extract
+
+_MOVABLE = (Kind.TEMP, Kind.DONATED, Kind.OUTPUT)
+
+
+def module_lower_bound(module: Module, lifetimes: Lifetimes) -> int:
+    """Temp bytes below which no order of the module's instructions can get.
+
+    What must be live at once wherever it lies, less all that the memory of donated arguments and of outputs could hold
+    of it. While a node runs, so do the computations that it calls: their own bounds count on top of what is live around
+    them, but for the loop state, which is part of both.
+
+    Args:
+      module: with its optimization barriers.
+      lifetimes: of `module` without barriers.
+    """
+    bounds: dict[int, int] = {}
+    for computation in module.computations:  # callees come before their callers
+        if computation.id not in lifetimes.dataflow.order:
+            continue
+        region = extract(module, lifetimes, computation, _MOVABLE)
+        lumps = []
+        for members, shared in zip(region.members, region.shared_bytes, strict=True):
+            called = (c.id for id in members for c in module.instructions_by_id[id].called)
+            lumps.append(max(max((bounds.get(id, 0) for id in called), default=0) - shared, 0))
+        bounds[computation.id] = lower_bound(dataclasses.replace(region.graph, lump_bytes=lumps))
+    elsewhere = sum(buffer.bytes for buffer in lifetimes.buffers if buffer.kind in (Kind.DONATED, Kind.OUTPUT))
+    return max(bounds[module.entry.id] - elsewhere, 0)
