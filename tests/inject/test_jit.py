@@ -10,9 +10,11 @@ import time
 import jax
 import jax.export
 import jax.numpy as jnp
+import numpy as np
 import planner_doubles as doubles
 import pytest
 from jax.experimental import serialize_executable
+from jax.experimental.layout import Format, Layout
 from jax.sharding import NamedSharding, PartitionSpec
 from small_programs import arguments, assert_same_bits, branches, chain, stock_temp_bytes
 
@@ -223,6 +225,39 @@ def test_sharded_over_eight_devices():
         return loss, state
 
     assert_same_bits(run(planned), run(stock))
+
+
+def test_custom_layouts():
+    x, w = arguments()
+    layout = Format(Layout((1, 0)), x.sharding)
+    options = {"in_shardings": (layout, None), "out_shardings": (None, layout)}
+
+    def fun(x, w):
+        return branches(x, w), x * 2
+
+    compiled = stalloc.jit(fun, **options).lower(x, w).compile()
+    stock = jax.jit(fun, **options).lower(x, w).compile()
+    assert compiled.input_formats == stock.input_formats and compiled.output_formats == stock.output_formats
+    x = jax.device_put(x, layout)
+    assert_same_bits(compiled(x, w), stock(x, w))
+
+
+@pytest.mark.parametrize("stock_temp_bytes", [1, doubles.HUGE])
+def test_host_callbacks(stock_temp_bytes):
+    """With the low figure stock is compiled as well; both executables keep the callback alive."""
+    seen = []
+
+    def fun(x, w):
+        jax.debug.callback(lambda v: seen.append(float(v)), branches(x, w))
+        shape = jax.ShapeDtypeStruct((), jnp.float32)
+        return jax.pure_callback(lambda v: np.float32(v) + 1, shape, branches(x, w))
+
+    with hook.using(doubles.reordering(stock_temp_bytes=stock_temp_bytes)):
+        planned = stalloc.jit(fun)
+        result = planned(*arguments())
+    jax.effects_barrier()
+    assert seen == [float(jax.jit(branches)(*arguments()))]
+    assert_same_bits(result, jax.jit(fun)(*arguments()))
 
 
 def test_serialized_executables_load_again():

@@ -39,7 +39,7 @@ def best(program: Program, options: PlanOptions) -> Choice:
         except Exception as error:
             if not state.perhaps_injected:
                 raise
-            refused = f"XLA refused the planned order: {_first_line(error)}"
+            refused = f"XLA refused the planned order: {hook.in_short(error)}"
     if refused:
         # If it was the user's program that is wrong, this raises again, and then it is stock XLA's own error.
         return stock(program, refused, state.planned.record if state.planned else None, compiles=2)
@@ -135,7 +135,3 @@ def _reported(program: Program, options: PlanOptions) -> Choice:
     return executable, record.replace(temp_bytes=reachable, reason=planned.reason).because(
         "mode report injects nothing"
     )
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0][:300]

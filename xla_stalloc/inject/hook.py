@@ -79,7 +79,7 @@ def plan(serialized: bytes, options: PlanOptions) -> PlannedModule:
         record = PlanRecord(
             module=hlo_pb2.HloModuleProto.FromString(serialized).name,
             mode=options.mode,
-            reason=f"planning failed, XLA's own order is used: {type(error).__name__}: {error}",
+            reason=f"planning failed, XLA's own order is used: {in_short(error)}",
             plan_seconds=time.perf_counter() - started,
         )
         return PlannedModule(None, record)
@@ -139,7 +139,7 @@ def _register(platform: str) -> str:
             _on_module, name=NAME, stage=xla.PipelineStage.POST_SCHEDULER, platforms=platform
         )
     except Exception as error:
-        return f"no planning on platform {platform!r}: {type(error).__name__}: {error}"
+        return f"no planning on platform {platform!r}: {in_short(error)}"
     return ""
 
 
@@ -170,6 +170,11 @@ def _report(module: str, options: PlanOptions, planned: PlannedModule) -> None:
         for candidate in candidates:
             candidate.perhaps_injected |= planned.serialized is not None
             candidate.planned = planned if len(candidates) == 1 else None
+
+
+def in_short(error: Exception) -> str:
+    """An error as part of a reason: its type and first line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
 
 
 def hlo_of(executable: Any) -> bytes:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from xla_stalloc.inject import choice, ledger, settings
+from xla_stalloc.inject import choice, hook, ledger, settings
 from xla_stalloc.inject.program import Program
 
 _PARAMETERS = [
@@ -91,7 +91,7 @@ def planned_step(step: CompileStep) -> CompileStep:
         except Exception as error:
             if error in errors:
                 raise  # XLA's word on the user's program
-            executable, record = choice.stock(program, f"planning failed: {type(error).__name__}: {error}")
+            executable, record = choice.stock(program, f"planning failed: {hook.in_short(error)}")
         record = record.replace(mode=options.mode, compile_seconds=time.perf_counter() - started)
         process_wide = settings.process_wide()
         ledger.add(executable, record, process_wide.plan_dir if process_wide else None)

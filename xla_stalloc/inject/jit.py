@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
@@ -88,7 +89,7 @@ class Jitted:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Binds like a function, so that methods can be decorated."""
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
         """Pickles like a jitted function: by what it was made from."""
