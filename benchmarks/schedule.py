@@ -92,7 +92,7 @@ def missed(result: dict[str, Any]) -> list[str]:
     most_planning = max(limits["plan_seconds"], limits["plan_part_of_compile"] * result["stock_compile_seconds"])
     long_enough = result["stock_step_seconds"] >= limits["step_seconds_from"]
     failures = {
-        f"temp above {terminal.megabytes(most_temp)}": result["temp_bytes"] > most_temp,
+        f"temp above {terminal.size(most_temp)}": result["temp_bytes"] > most_temp,
         "other bits than stock": not result["bit_identical"],
         f"planning above {terminal.duration(most_planning)}": result["plan_seconds"] > most_planning,
         f"step ratio above {limits['step_ratio']}": long_enough and result["step_ratio"] > limits["step_ratio"],

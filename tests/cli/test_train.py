@@ -46,7 +46,7 @@ def xla_stalloc(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def masked(text: str) -> str:
     """Output without what varies: numbers, the unit of a duration, and the spaces that line them up."""
-    text = re.sub(r"\d[\d.]*( ms| s)?\b", lambda m: "# s" if m[1] else "#", text)
+    text = re.sub(r"\b\d[\d.]*( ms| s)?\b", lambda m: "# s" if m[1] else "#", text)
     return "\n".join(re.sub(r"  +", "  ", line).rstrip() for line in text.replace("─", "").splitlines() if line.strip())
 
 

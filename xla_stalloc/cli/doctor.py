@@ -12,7 +12,7 @@ import click
 from xla_stalloc.cli import backend, terminal
 from xla_stalloc.cli.versions import versions
 
-LATER = "not in this release"
+LATER = "not in this version"
 
 
 @click.command()

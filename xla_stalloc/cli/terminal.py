@@ -36,9 +36,9 @@ def progress() -> Iterator[Progress]:
         yield bar
 
 
-def megabytes(count: int) -> str:
-    """`23_315_432` bytes as `23.3 MB`."""
-    return f"{count / 1e6:.1f} MB"
+def size(count: int) -> str:
+    """Bytes as `23.3 MB`, as `15.2 kB` below a megabyte."""
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
 
 
 def duration(seconds: float) -> str:

@@ -129,14 +129,14 @@ def show(result: dict[str, Any]) -> None:
     """Prints a result of `run` as a table."""
     stock, planned = result["stock_temp_bytes"], result["temp_bytes"]
     saved = 100 * (stock - planned) / stock if stock else 0.0
-    bound = terminal.megabytes(result["lower_bound_bytes"]) if result["lower_bound_bytes"] else "unknown"
+    bound = terminal.size(result["lower_bound_bytes"]) if result["lower_bound_bytes"] else "unknown"
     losses = result["losses"]
     identical = "the same, bit for bit" if result["bit_identical"] else "[bold red]DIFFERENT[/]"
 
     title = f"{result['model']} on a {result['mesh']} mesh, {result['steps']} steps"
     table = terminal.table(title, "", ">stock", ">planned", "")
     table.add_row(
-        "temp per device", terminal.megabytes(stock), terminal.megabytes(planned), f"saved {saved:.1f} %; bound {bound}"
+        "temp per device", terminal.size(stock), terminal.size(planned), f"saved {saved:.1f} %; bound {bound}"
     )
     table.add_row(
         "step",
