@@ -15,19 +15,23 @@ RANKS = {name: rank for rank, name in enumerate((*ORDER, "", "cli"))}
 WITHOUT_JAX = {"hlo", "lifetimes", "packing", "scheduling", "plan"}
 
 
-def violations(root: Path) -> list[str]:
-    """Every import of the tree under `root` that breaks a rule, as `file:line: why`."""
-    found = []
+def sources(root: Path) -> Iterator[tuple[Path, str, ast.stmt, str]]:
+    """Every import under `root` as file, package, statement and dotted name; '' for `xla_stalloc/*.py`."""
     for path in sorted([*(root / "xla_stalloc").rglob("*.py"), *(root / "models").rglob("*.py")]):
         relative = path.relative_to(root)
         module = ("xla_stalloc", *relative.parts) if relative.parts[0] == "models" else relative.parts
-        if len(module) == 2:
-            continue  # xla_stalloc/__init__.py and its like gather the public names of all packages.
-        package = module[1]
+        package = module[1] if len(module) > 2 else ""
         for node, imported in imports(ast.parse(path.read_text(), str(path)), module[:-1]):
-            if why := breaks(package, imported, at_top=node.col_offset == 0):
-                found.append(f"{relative}:{node.lineno}: {why}")
-    return found
+            yield relative, package, node, imported
+
+
+def violations(root: Path) -> list[str]:
+    """Every import of the tree under `root` that breaks a rule, as `file:line: why`."""
+    return [
+        f"{file}:{node.lineno}: {why}"
+        for file, package, node, imported in sources(root)
+        if (why := breaks(package, imported, at_top=node.col_offset == 0))
+    ]
 
 
 def imports(tree: ast.Module, package: tuple[str, ...]) -> Iterator[tuple[ast.stmt, str]]:
@@ -43,15 +47,44 @@ def imports(tree: ast.Module, package: tuple[str, ...]) -> Iterator[tuple[ast.st
 
 def breaks(package: str, imported: str, at_top: bool) -> str:
     """Why `package` may not import the dotted name `imported`, or an empty string."""
-    top, *rest = imported.split(".")
-    target = rest[0] if rest and rest[0] in RANKS else ""
-    if top == "xla_stalloc" and RANKS[target] > RANKS[package]:
+    top = imported.partition(".")[0]
+    target = package_of(imported)
+    if target is not None and RANKS[target] > RANKS[package]:
         return f"{package} imports {imported}, which stands above it"
     # jaxlib's parser of HLO text is the one way to read it, and is loaded only when there is text.
     needs_jax = top in {"jax", "jaxlib", "flax", "optax"} and (package, top, at_top) != ("hlo", "jaxlib", False)
     if package in WITHOUT_JAX and needs_jax:
         return f"{package} imports {imported}, and must work without JAX"
     return ""
+
+
+def package_of(imported: str) -> str | None:
+    """The package of the project that a dotted name lies in, or None; '' for `xla_stalloc` itself."""
+    top, *rest = imported.split(".")
+    if top != "xla_stalloc":
+        return None
+    return rest[0] if rest and rest[0] in RANKS else ""
+
+
+def bazel_deps(text: str) -> dict[str, set[str]]:
+    """The internal `deps` of every library in a BUILD file, which is Python as far as `ast` is concerned."""
+    found = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "py_library":
+            values = {keyword.arg: keyword.value for keyword in node.keywords}
+            labels = [dep.value for dep in values["deps"].elts if isinstance(dep, ast.Constant)]  # type: ignore[attr-defined]
+            found[values["name"].value] = {label.removeprefix(":") for label in labels}  # type: ignore[attr-defined]
+    return found
+
+
+def test_bazel_has_the_same_packages_and_imports() -> None:
+    expected: dict[str, set[str]] = {path.parent.name: set() for path in ROOT.glob("xla_stalloc/*/__init__.py")}
+    expected |= {"models": set(), "xla_stalloc": set()}
+    for _, package, _, imported in sources(ROOT):
+        target = package_of(imported)
+        if target is not None and target != package:
+            expected[package or "xla_stalloc"].add(target or "xla_stalloc")
+    assert bazel_deps((ROOT / "BUILD").read_text()) == expected
 
 
 def test_the_project_keeps_the_rules() -> None:

@@ -19,3 +19,6 @@ def main() -> None:
 
 main.add_command(doctor)
 main.add_command(train)
+
+if __name__ == "__main__":
+    main()
