@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,3 +50,10 @@ def test_storage_of_a_buffer_that_lives_on_is_not_taken_over():
 def test_graph_without_nodes_needs_nothing():
     graph = Graph([], [], [])
     assert graph.peak(graph.incumbent) == verify_order(graph, []) == 0
+
+
+@pytest.mark.parametrize("order", [[0, 1], [0, 1, 1], [0, 1, 3], [0, 1, -1], [0, 1, 2, 2]])
+def test_order_that_is_none_is_refused(order):
+    graph = Graph([[], [0], [1]], [0, 0, 0], [Buffer(4, [0, 2], [0])])
+    with pytest.raises(ValueError, match="the order must hold every node once"):
+        graph.memory(np.array(order, dtype=np.int64))

@@ -29,7 +29,8 @@ Int64Output to_numpy(const std::vector<T>& values) {
   auto owned = std::make_unique<std::vector<std::int64_t>>(values.begin(), values.end());
   std::int64_t* data = owned->data();
   const std::size_t size = owned->size();
-  nb::capsule owner(owned.release(), [](void* pointer) noexcept { delete static_cast<std::vector<std::int64_t>*>(pointer); });
+  nb::capsule owner(owned.release(),
+                    [](void* pointer) noexcept { delete static_cast<std::vector<std::int64_t>*>(pointer); });
   return Int64Output(data, {size}, owner);
 }
 

@@ -2,8 +2,6 @@
 
 #include <numeric>
 
-#include "arrays.h"
-
 namespace xla_stalloc {
 
 Csr Csr::transposed(int columns) const {
@@ -34,6 +32,17 @@ Csr same_size_only(const Csr& reuses, const std::vector<std::int64_t>& size) {
 }
 
 }  // namespace
+
+Order read_order(const Graph& graph, const Input<std::int64_t>& order) {
+  std::vector<char> seen(graph.nodes, 0);
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const std::int64_t node = order.data()[k];
+    if (node < 0 || node >= graph.nodes || seen[node]) throw nb::value_error("the order must hold every node once");
+    seen[node] = 1;
+  }
+  if (static_cast<int>(order.size()) != graph.nodes) throw nb::value_error("the order must hold every node once");
+  return to_vector<std::int32_t>(order);
+}
 
 void register_graph(nb::module_& m) {
   nb::class_<Graph>(m, "Graph").def(

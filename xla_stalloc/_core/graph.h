@@ -1,11 +1,11 @@
 // What a scheduler sees of a computation: nodes with predecessors, and buffers that nodes touch.
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <cstdint>
 #include <utility>
 #include <vector>
+
+#include "arrays.h"
 
 namespace xla_stalloc {
 
@@ -52,6 +52,9 @@ struct Graph {
   std::vector<char> live_in, live_out;  // of each buffer
   std::vector<char> may_reuse;        // of each node: some buffer it touches has reuses
 };
+
+// The order, if it holds every node once; raises ValueError otherwise. Whether predecessors come first is not checked.
+Order read_order(const Graph& graph, const Input<std::int64_t>& order);
 
 void register_graph(nanobind::module_& m);
 

@@ -19,7 +19,11 @@ constexpr int kAcceptedPerPeak = 16;  // improvements between two looks at the w
 class Search {
  public:
   Search(const Graph& graph, Order start, const LocalSearchOptions& options)
-      : graph_(graph), options_(options), random_(options.seed), profile_(graph, std::move(start)), group_(graph.nodes, 0) {
+      : graph_(graph),
+        options_(options),
+        random_(options.seed),
+        profile_(graph, std::move(start)),
+        group_(graph.nodes, 0) {
     best_ = profile_.order();
     best_peak_ = profile_.peak();
     aim();
@@ -183,7 +187,7 @@ void register_local_search(nb::module_& m) {
       "local_search",
       [](const Graph& graph, const Input<std::int64_t>& order, std::int64_t moves, int window, std::int64_t floor,
          std::uint64_t seed) {
-        Order best = to_vector<std::int32_t>(order);
+        Order best = read_order(graph, order);
         {
           nb::gil_scoped_release released;
           best = local_search(graph, std::move(best), {moves, window, floor, seed});

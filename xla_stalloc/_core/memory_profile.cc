@@ -117,10 +117,11 @@ void register_memory_profile(nb::module_& m) {
   m.def(
       "memory_profile",
       [](const Graph& graph, const Input<std::int64_t>& order) {
+        Order nodes = read_order(graph, order);
         std::vector<std::int64_t> memory(graph.nodes);
         {
           nb::gil_scoped_release released;
-          const MemoryProfile profile(graph, to_vector<std::int32_t>(order));
+          const MemoryProfile profile(graph, std::move(nodes));
           for (int k = 0; k < graph.nodes; ++k) memory[k] = profile.memory(k);
         }
         return to_numpy(memory);

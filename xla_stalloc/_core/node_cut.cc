@@ -116,7 +116,7 @@ void register_node_cut(nb::module_& m) {
   m.def(
       "cut_peaks",
       [](const Graph& graph, const Input<std::int64_t>& order) {
-        Order result = to_vector<std::int32_t>(order);
+        Order result = read_order(graph, order);
         {
           nb::gil_scoped_release released;
           result = cut_peaks(graph, std::move(result));

@@ -32,7 +32,8 @@ class HeapTrace {
       offsets.push_back(static_cast<std::int32_t>(lives.size()));
       ids.push_back(static_cast<std::int64_t>(ids.size()));
     }
-    return {sizes_, {std::move(offsets), std::move(lives)}, std::move(starts), std::move(ends), std::move(ids), alignment};
+    Csr rows(std::move(offsets), std::move(lives));
+    return {sizes_, std::move(rows), std::move(starts), std::move(ends), std::move(ids), alignment};
   }
 
  private:
@@ -92,8 +93,9 @@ void register_order_heap(nb::module_& m) {
   m.def(
       "heap_height",
       [](const Graph& graph, const Input<std::int64_t>& order, std::int64_t alignment) {
+        const Order nodes = read_order(graph, order);
         nb::gil_scoped_release released;
-        return best_fit(heap_of(graph, to_vector<std::int32_t>(order), alignment)).height;
+        return best_fit(heap_of(graph, nodes, alignment)).height;
       },
       nb::arg("graph"), nb::arg("order"), nb::arg("alignment"));
 }

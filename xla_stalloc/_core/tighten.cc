@@ -100,7 +100,7 @@ void register_tighten(nb::module_& m) {
   m.def(
       "tighten",
       [](const Graph& graph, const Input<std::int64_t>& order) {
-        Order result = to_vector<std::int32_t>(order);
+        Order result = read_order(graph, order);
         {
           nb::gil_scoped_release released;
           result = tighten(graph, std::move(result));
