@@ -210,8 +210,11 @@ class Module:
         platform: str = "",
         buffer_assignment: hlo_pb2.BufferAssignmentProto | None = None,
         num_partitions: int = 0,
+        like: Module | None = None,
     ) -> None:
         """Args: the message; a name for messages; then what the source knows beside it ("", None, 0: nothing).
+
+        `like` is a module much like this one: computations without a schedule that are equal in both are shared.
 
         Raises:
             HloError: the message is not a complete program.
@@ -228,7 +231,7 @@ class Module:
         self.instructions_by_id: dict[int, Instruction] = {}
         self._platform_of_source = platform
         self._platform: str | None = None
-        self._link()
+        self._link(like)
         self.input_output_alias: tuple[tuple[ShapeIndex, int, ShapeIndex, bool], ...] = tuple(
             (
                 tuple(alias.output_shape_index),
@@ -244,8 +247,10 @@ class Module:
         self._check_aliases()
 
     @classmethod
-    def from_bytes(cls, serialized: bytes, source: str, *, platform: str = "") -> Module:
-        """Open a serialized HloModuleProto, e.g. what XLA hands to a compiler hook.
+    def from_bytes(
+        cls, serialized: bytes, source: str, *, platform: str = "", like: Module | None = None
+    ) -> Module:
+        """Open a serialized HloModuleProto, e.g. what XLA hands to a compiler hook; `like` as in the constructor.
 
         Raises:
             HloError: these bytes are no HloModuleProto, or not a complete program.
@@ -254,7 +259,7 @@ class Module:
             proto = hlo_pb2.HloModuleProto.FromString(serialized)
         except DecodeError as error:
             raise HloError(source, f"expected a serialized HloModuleProto, but {error}", _ADVICE) from None
-        return cls(proto, source, platform=platform)
+        return cls(proto, source, platform=platform, like=like)
 
     @property
     def platform(self) -> str:
@@ -319,12 +324,18 @@ class Module:
     def _fail(self, problem: str) -> NoReturn:
         raise HloError(self.source, f"module {self.name!r} is not a complete program: {problem}", _ADVICE)
 
-    def _link(self) -> None:
+    def _link(self, like: Module | None) -> None:
         shapes = ShapeTable()
         computations: dict[int, Computation] = {}
+        known = {c.id: c for c in like.computations if not c.is_scheduled} if like else {}
         for proto in self.proto.computations:
-            computation = Computation(proto, self)
-            self._link_computation(computation, shapes, computations)
+            shared = known.get(proto.id)
+            if shared is not None and _is_same(shared, proto, computations):
+                computation = shared
+                self._add_instructions(computation, {i.id: i for i in computation.instructions})
+            else:
+                computation = Computation(proto, self)
+                self._link_computation(computation, shapes, computations)
             if computation.id in computations:
                 self._fail(f"two computations have id {computation.id}")
             computations[computation.id] = computation
@@ -372,6 +383,9 @@ class Module:
         if root is None:
             self._fail(f"computation {computation.name!r} has no instruction with its root's id")
         computation.root = root
+        self._add_instructions(computation, local)
+
+    def _add_instructions(self, computation: Computation, local: Mapping[int, Instruction]) -> None:
         if not self.instructions_by_id.keys().isdisjoint(local):
             self._fail(f"computation {computation.name!r} has an instruction id of another computation")
         self.instructions_by_id.update(local)
@@ -428,3 +442,11 @@ class Module:
                     if key in config:
                         return platform
         return ""
+
+
+def _is_same(
+    computation: Computation, proto: hlo_pb2.HloComputationProto, computations: Mapping[int, Computation]
+) -> bool:
+    """Whether the message is that of `computation` and calls the very same objects."""
+    called = (c for instruction in computation.instructions for c in instruction.called)
+    return bool(proto == computation.proto) and all(computations.get(c.id) is c for c in called)

@@ -69,12 +69,17 @@ class Lifetimes:
       module: the module.
       values: XLA's dataflow values in the order of their ids.
       buffers: the must-alias sets of values.
+      in_place: which operands instructions must write their output to.
       sharing: whether an instruction may write over an operand that dies there.
       reuses: per value, numbers of the values whose memory it may take over in the heap where they end.
     """
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, like: "Lifetimes | None" = None) -> None:
         """Analyses a module.
+
+        Args:
+          module: the module.
+          like: lifetimes of another view of it, with equal fusions: what was found out about them is not searched anew.
 
         Raises:
           UnsupportedModuleError: its call graph is not flat.
@@ -84,7 +89,8 @@ class Lifetimes:
         self.dataflow = Dataflow(module)
         self.values: list[Value] = self.dataflow.values
         self.numbering = programs.Numbering(self.dataflow)
-        in_place = InPlace()
+        in_place = like.in_place if like else InPlace()
+        self.in_place = in_place
         sets = MustAlias(self.dataflow, in_place).sets()
         kinds = sharing_rules.kinds(self.dataflow, sets)
         self.buffers = [
@@ -92,7 +98,7 @@ class Lifetimes:
             for values, kind in zip(sets, kinds, strict=True)
         ]
         self.program = programs.build(self.dataflow, self.numbering, sets)
-        self.sharing = sharing = Sharing(in_place)
+        self.sharing = sharing = like.sharing if like else Sharing(in_place)
         self.reuses = sharing_rules.reuses(self.dataflow, self.numbering, sets, sharing)
         self.rules = sharing_rules.build(self.dataflow, self.numbering, sets, kinds, sharing)
         self.rules.reuses = programs.csr(self.reuses)
@@ -213,6 +219,6 @@ class Lifetimes:
         )
 
 
-def of(module: Module) -> Lifetimes:
+def of(module: Module, like: Lifetimes | None = None) -> Lifetimes:
     """Analyses a module; see `Lifetimes`."""
-    return Lifetimes(module)
+    return Lifetimes(module, like)

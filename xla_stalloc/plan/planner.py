@@ -5,17 +5,18 @@ Deterministic: the same module and options give the same bytes in every process;
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xla_stalloc.hlo import Computation, Module
 from xla_stalloc.hlo.barriers import without_barriers
+from xla_stalloc.hlo.rewrite import Edit, serialize, view
 from xla_stalloc.lifetimes import Lifetimes, of
 from xla_stalloc.plan.options import PlannedModule, PlanOptions
 from xla_stalloc.plan.record import PlanRecord
 from xla_stalloc.plan.verify import verify
 from xla_stalloc.scheduling import solve, verify_order
-from xla_stalloc.scheduling.elide import avoidable_copies, without_copies
+from xla_stalloc.scheduling.elide import avoidable_copies, edit_for
 from xla_stalloc.scheduling.extract import Region, extract
 from xla_stalloc.scheduling.graph import Int64Array
 from xla_stalloc.scheduling.module_bound import module_lower_bound
@@ -31,10 +32,17 @@ Orders = dict[int, list[int]]  # computation id -> instruction ids
 
 @dataclass(frozen=True)
 class _Plan:
-    """A version of the module with the best orders found for it."""
+    """A version of the module with the best orders found for it.
+
+    Attributes:
+      module: a view of the stock module after `edits`.
+      lifetimes: of `module` without its optimization barriers.
+      temp_bytes: by emulation.
+    """
 
     module: Module
     lifetimes: Lifetimes
+    edits: Mapping[int, Edit]
     orders: Orders
     temp_bytes: int
 
@@ -55,19 +63,18 @@ def plan_module(serialized: bytes, options: PlanOptions) -> PlannedModule:
     stock = Module.from_bytes(serialized, "compiler hook")
     lifetimes = of(without_barriers(stock))
     stock_bytes = lifetimes.temp_bytes({})
-    best = _Plan(stock, lifetimes, {}, stock_bytes)
+    best = _Plan(stock, lifetimes, {}, {}, stock_bytes)
     if stock.is_scheduled and stock_bytes:
         moves = int(options.budget_seconds * _MOVES_PER_SECOND)
         best = min(best, *_variants(stock, lifetimes, stock_bytes, moves), key=lambda plan: plan.temp_bytes)
     injected = best.temp_bytes < stock_bytes
     planned: bytes | None = None
     if injected:
-        planned = best.module.with_sequences(best.orders)
-        verify(stock, Module.from_bytes(planned, "planned module"))
+        planned = serialize(stock, best.edits, best.orders)
+        verify(stock, planned)
     assignment = best.lifetimes.under(_known(best)).assignment()
     record = PlanRecord(
         module=stock.name,
-        fingerprint=stock.fingerprint(),
         mode=options.mode,
         stock_temp_bytes=stock_bytes,
         temp_bytes=best.temp_bytes,
@@ -80,22 +87,24 @@ def plan_module(serialized: bytes, options: PlanOptions) -> PlannedModule:
     return PlannedModule(planned, record)
 
 
-def _variants(stock: Module, lifetimes: Lifetimes, stock_bytes: int, moves: int) -> list[_Plan]:
+def _variants(stock: Module, lifetimes: Lifetimes, stock_bytes: int, moves: int) -> Iterator[_Plan]:
     """Plans with and, if those do not help, without the avoidable copies of donated arguments removed."""
     copies = avoidable_copies(lifetimes)
     if copies:
-        module = without_copies(stock, copies)
-        plan = _order(module, of(without_barriers(module)), moves)
+        edits = {stock.entry.id: edit_for(copies)}
+        module = view(stock, edits)
+        changed = of(without_barriers(module), like=lifetimes)
+        plan = _order(_Plan(module, changed, edits, {}, changed.temp_bytes({})), moves)
+        yield plan
         if plan.temp_bytes < stock_bytes:
-            return [plan]
-    return [_order(stock, lifetimes, moves)]
+            return
+    yield _order(_Plan(stock, lifetimes, {}, {}, stock_bytes), moves)
 
 
-def _order(module: Module, lifetimes: Lifetimes, moves: int) -> _Plan:
+def _order(best: _Plan, moves: int) -> _Plan:
     """Orders every computation, callees before their callers, as the emulated allocation says."""
-    best = _Plan(module, lifetimes, {}, lifetimes.temp_bytes({}))
-    for computation in module.computations:
-        runs = computation.id in lifetimes.dataflow.order
+    for computation in best.module.computations:
+        runs = computation.id in best.lifetimes.dataflow.order
         if runs and computation.is_scheduled and len(computation.sequence) >= _SMALLEST:
             best = _order_computation(best, computation, moves)
     return best

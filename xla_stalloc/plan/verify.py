@@ -20,15 +20,19 @@ class PlanError(ValueError):
     """The planned module is not the same program, or could compute something else."""
 
 
-def verify(stock: Module, planned: Module) -> None:
-    """Checks that `planned` may take the place of `stock`.
+def verify(stock: Module, serialized: bytes) -> None:
+    """Checks that the serialized HloModuleProto may take the place of `stock`.
 
     Raises:
+      HloError: it is no complete module in a valid order.
       PlanError: says what is wrong, and where.
     """
+    planned = Module.from_bytes(serialized, "planned module", platform=stock.platform, like=stock)
     if [c.id for c in stock.computations] != [c.id for c in planned.computations]:
         raise PlanError(f"{planned.name}: the planned module does not have the same computations")
     for before, after in zip(stock.computations, planned.computations, strict=True):
+        if before is after:
+            continue
         _same_instructions(stock, before, after)
         if before.is_scheduled:
             _same_order_of_effects(before, after)
@@ -53,7 +57,7 @@ def _same_instructions(stock: Module, before: Computation, after: Computation) -
         missing = {p.id for p in old.control_predecessors} - set(replaced) - {p.id for p in new.control_predecessors}
         if missing:
             raise PlanError(f"{new.name}: the planned module drops a control dependency")
-        if _rest(old) != _rest(new):
+        if old.proto != new.proto and _rest(old) != _rest(new):
             raise PlanError(f"{new.name}: the planned module changes it")
 
 
@@ -86,6 +90,8 @@ def _has_effect(instruction: Instruction) -> bool:
         shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
         if any(part.memory_space == 5 for shape in shapes for _, part in shape.subshapes()):  # 5: the host's memory
             return True
+    if opcode == "fusion":
+        return False
     return any(_has_effect(inner) for called in instruction.called for inner in called.instructions)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from xla_stalloc.hlo import Computation, Instruction
 from xla_stalloc.lifetimes import Lifetimes, UnsupportedModuleError
+from xla_stalloc.lifetimes.dataflow import sequential_callees
 from xla_stalloc.lifetimes.program import uses
 
 _COLLECTIVES = (
@@ -37,7 +38,7 @@ def is_pinned(instruction: Instruction) -> bool:
         return True
     if opcode in ("copy-start", "copy-done") and _touches_host(instruction):
         return True
-    return any(is_pinned(inner) for computation in instruction.called for inner in computation.instructions)
+    return any(is_pinned(inner) for called in sequential_callees(instruction) for inner in called.instructions)
 
 
 def _touches_host(instruction: Instruction) -> bool:

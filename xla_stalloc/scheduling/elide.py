@@ -8,8 +8,8 @@ weight. With the order in hand the proof is easy: make the readers run first, an
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from xla_stalloc.hlo import Computation, Instruction, Module
-from xla_stalloc.hlo.schema import hlo_pb2
+from xla_stalloc.hlo import Computation, Instruction
+from xla_stalloc.hlo.rewrite import Edit
 from xla_stalloc.lifetimes import Kind, Lifetimes, Value
 from xla_stalloc.lifetimes.program import uses
 
@@ -102,55 +102,13 @@ def _descendants(computation: Computation, roots: set[int]) -> set[int]:
     return reached
 
 
-def without_copies(module: Module, copies: list[AvoidableCopy]) -> Module:
-    """The module without these copies, with the control dependencies that make that right, still in a valid order.
-
-    Args:
-      module: the module for whose lifetimes the copies were found, with or without optimization barriers.
-      copies: as `avoidable_copies` found them, or some of them.
-    """
-    proto = hlo_pb2.HloModuleProto()
-    proto.CopyFrom(module.proto)
-    stands_for = {avoidable.copy.id: avoidable.argument.id for avoidable in copies}
-    entry = next(c for c in proto.computations if c.id == proto.entry_computation_id)
-    by_id = {instruction.id: instruction for instruction in entry.instructions}
-    for instruction in entry.instructions:
-        if any(operand in stands_for for operand in instruction.operand_ids):
-            instruction.operand_ids[:] = [stands_for.get(operand, operand) for operand in instruction.operand_ids]
-        if any(before in stands_for for before in instruction.control_predecessor_ids):
-            kept = [before for before in instruction.control_predecessor_ids if before not in stands_for]
-            instruction.control_predecessor_ids[:] = kept
-    for avoidable in copies:
-        for writer in avoidable.writers:
-            message = by_id[writer.id]
-            present = set(message.control_predecessor_ids) | set(message.operand_ids)
-            message.control_predecessor_ids.extend(r.id for r in avoidable.readers if r.id not in present)
-    _sort(entry, set(stands_for))
-    sequence = proto.schedule.sequences[entry.id]
-    sequence.instruction_ids[:] = _valid(entry, [id for id in sequence.instruction_ids if id not in stands_for])
-    return Module(proto, module.source, platform=module.platform, num_partitions=module.num_partitions)
-
-
-def _sort(computation: hlo_pb2.HloComputationProto, gone: set[int]) -> None:
-    """Drops `gone` and moves instructions so that each stands behind all that it depends on."""
-    messages = {i.id: i for i in computation.instructions if i.id not in gone}
-    order = _valid(computation, list(messages))
-    copies = [hlo_pb2.HloInstructionProto.FromString(messages[id].SerializeToString()) for id in order]
-    del computation.instructions[:]
-    computation.instructions.extend(copies)
-
-
-def _valid(computation: hlo_pb2.HloComputationProto, wanted: list[int]) -> list[int]:
-    """The order closest to `wanted` in which everything stands behind what it depends on: depth first from it."""
-    needs = {i.id: (*i.operand_ids, *i.control_predecessor_ids) for i in computation.instructions}
-    order: dict[int, None] = {}
-    for start in wanted:
-        stack = [start]
-        while stack:
-            id = stack[-1]
-            missing = [other for other in needs[id] if other not in order] if id not in order else []
-            if missing:
-                stack.extend(missing)
-            else:
-                order.setdefault(stack.pop())
-    return list(order)
+def edit_for(copies: list[AvoidableCopy]) -> Edit:
+    """What removes these copies from the entry computation, with the control dependencies that make that right."""
+    before: dict[int, dict[int, None]] = {}
+    for copy in copies:
+        for writer in copy.writers:
+            before.setdefault(writer.id, {}).update(dict.fromkeys(reader.id for reader in copy.readers))
+    return Edit(
+        stands_for={copy.copy.id: copy.argument.id for copy in copies},
+        control_predecessors={writer: list(readers) for writer, readers in before.items()},
+    )

@@ -1,0 +1,142 @@
+"""Small edits of a module: instructions that disappear, and control dependencies that are added.
+
+A view shares all that is unchanged with the module that it was made from, so it costs little beside opening a module.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xla_stalloc.hlo.module import Computation, Instruction, Module
+from xla_stalloc.hlo.schema import hlo_pb2
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What changes in one computation.
+
+    Attributes:
+      stands_for: id of an instruction that disappears -> id of what its users read instead.
+      unused: ids of further instructions that disappear; nothing that stays reads them.
+      control_predecessors: id of an instruction -> ids of what must run before it from now on.
+    """
+
+    stands_for: Mapping[int, int]
+    unused: Collection[int] = ()
+    control_predecessors: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    def is_gone(self, id: int) -> bool:
+        """Whether the instruction disappears."""
+        return id in self.stands_for or id in self.unused
+
+
+_NOTHING = Edit({})
+
+
+def view(module: Module, edits: Mapping[int, Edit]) -> Module:
+    """The module as it is after `edits` (by computation id), for reading: its `proto` is still the original's.
+
+    Instructions keep their ids. Those that depend on a later one now are moved behind it, also in the schedule.
+    """
+    result = copy.copy(module)
+    result.instructions_by_id = dict(module.instructions_by_id)
+    rebuilt: dict[int, Computation] = {}
+    computations = []
+    for computation in module.computations:  # callees come before their callers
+        if computation.id in edits or any(c.id in rebuilt for i in computation.instructions for c in i.called):
+            edit = edits.get(computation.id, _NOTHING)
+            for instruction in computation.instructions:
+                del result.instructions_by_id[instruction.id]
+            computation = rebuilt[computation.id] = _rebuild(computation, edit, result, rebuilt)  # noqa: PLW2901
+            result.instructions_by_id.update((i.id, i) for i in computation.instructions)
+        computations.append(computation)
+    result.computations = computations
+    result.entry = next(c for c in computations if c.id == module.entry.id)
+    return result
+
+
+def _rebuild(old: Computation, edit: Edit, module: Module, rebuilt: Mapping[int, Computation]) -> Computation:
+    needs = {i.id: _needs(i, edit) for i in old.instructions if not edit.is_gone(i.id)}
+    by_id = {i.id: i for i in old.instructions}
+    new = Computation(old.proto, module)
+    made: dict[int, Instruction] = {}
+    for id in valid_order(list(needs), needs):
+        before = by_id[id]
+        operands, control = needs[id]
+        instruction = made[id] = Instruction(before.proto, before.shape, new)
+        instruction.operands = [made[operand] for operand in operands]
+        instruction.control_predecessors = [made[other] for other in control]
+        instruction.called = [rebuilt.get(c.id, c) for c in before.called]
+        for operand in instruction.operands:
+            if not operand.users or operand.users[-1] is not instruction:
+                operand.users.append(instruction)
+    new.instructions = list(made.values())
+    new.parameters = [made[parameter.id] for parameter in old.parameters]
+    new.root = made[edit.stands_for.get(old.root.id, old.root.id)]
+    new.is_scheduled = old.is_scheduled
+    new.sequence = [made[id] for id in valid_order([i.id for i in old.sequence if i.id in made], needs)]
+    return new
+
+
+_Needs = tuple[Sequence[int], Sequence[int]]  # ids of operands, and of control predecessors
+
+
+def _needs(instruction: Instruction, edit: Edit) -> _Needs:
+    operands = [edit.stands_for.get(o.id, o.id) for o in instruction.operands]
+    kept = [p.id for p in instruction.control_predecessors if not edit.is_gone(p.id)]
+    present = {*kept, *operands}
+    added = [p for p in edit.control_predecessors.get(instruction.id, ()) if p not in present]
+    return operands, kept + added
+
+
+def valid_order(wanted: Iterable[int], needs: Mapping[int, _Needs]) -> list[int]:
+    """The order close to `wanted` in which everything stands behind what it needs: depth first along it."""
+    order: dict[int, None] = {}
+    for start in wanted:
+        stack = [start]
+        while stack:
+            id = stack[-1]
+            missing = [other for group in needs[id] for other in group if other not in order] if id not in order else []
+            if missing:
+                stack.extend(missing)
+            else:
+                order.setdefault(stack.pop())
+    return list(order)
+
+
+def serialize(module: Module, edits: Mapping[int, Edit], orders: Mapping[int, Sequence[int]]) -> bytes:
+    """The serialized HloModuleProto of `module` after `edits`, with other orders.
+
+    Args:
+      module: the original.
+      edits: by computation id.
+      orders: computation id -> ids of all its instructions that remain, in the order in which they run.
+    """
+    edited = view(module, edits)
+    proto = hlo_pb2.HloModuleProto()
+    proto.CopyFrom(module.proto)
+    for message in proto.computations:
+        if message.id in edits:
+            _write(message, next(c for c in edited.computations if c.id == message.id))
+    for computation in edited.computations:
+        if computation.id in orders or computation.id in edits:
+            ids = orders.get(computation.id) or [i.id for i in computation.sequence]
+            if sorted(ids) != sorted(i.id for i in computation.instructions):
+                raise ValueError(f"{computation.name}: the new order must have each of its instructions exactly once")
+            proto.schedule.sequences[computation.id].instruction_ids[:] = ids
+    # Deterministic, as every process of a multi-host job must hand the same bytes to its compiler.
+    serialized: bytes = proto.SerializeToString(deterministic=True)
+    return serialized
+
+
+def _write(message: hlo_pb2.HloComputationProto, computation: Computation) -> None:
+    """Gives a computation's message the instructions of `computation`."""
+    del message.instructions[:]
+    for instruction in computation.instructions:
+        written = message.instructions.add()
+        written.CopyFrom(instruction.proto)
+        written.operand_ids[:] = [o.id for o in instruction.operands]
+        written.control_predecessor_ids[:] = [p.id for p in instruction.control_predecessors]
+    message.root_id = computation.root.id
