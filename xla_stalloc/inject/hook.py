@@ -7,6 +7,7 @@ ones and touches no other. It may run on the thread that compiles (jaxlib 0.11 a
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ Planner = Callable[[bytes, PlanOptions], PlannedModule]
 
 NAME = "xla_stalloc"
 
+_logger = logging.getLogger(__name__)
 _lock = threading.Lock()
 _registered: dict[str, str] = {}
 _under_way: list[Compile] = []
@@ -76,6 +78,7 @@ def plan(serialized: bytes, options: PlanOptions) -> PlannedModule:
         return PlannedModule(marker.with_record(planned.serialized, planned.record), planned.record)
     except Exception as error:
         # Not BaseException: an interrupt by the user must stop the compile that it was meant for.
+        _logger.info("planning failed", exc_info=True)
         record = PlanRecord(
             module=hlo_pb2.HloModuleProto.FromString(serialized).name,
             mode=options.mode,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import threading
@@ -25,6 +24,8 @@ def records() -> list[PlanRecord]:
 
 def add(executable: Any, record: PlanRecord, plan_dir: Path | None) -> None:
     """Enters the record of an executable that was just compiled, and writes it to ``plan_dir`` if there is one."""
+    if plan_dir is not None and not record.fingerprint:
+        record = record.replace(fingerprint=_fingerprint(executable))
     with _lock:
         _records.append(record)
         _by_executable[id(executable)] = record
@@ -53,13 +54,22 @@ def record_of(executable: Any) -> PlanRecord | None:
         return _by_executable.get(id(executable))
 
 
+def _fingerprint(executable: Any) -> str:
+    """Names the program that was compiled. Takes as long as reading it does, so only files ask for it."""
+    from xla_stalloc import hlo
+
+    try:
+        serialized = executable.hlo_modules()[0].as_serialized_hlo_module_proto()
+        return hlo.Module.from_bytes(serialized, "executable").fingerprint()
+    except Exception:
+        # Not every runtime shows its modules. A name must do; a compile must not fail for the sake of a file.
+        return "unknown"
+
+
 def _write(record: PlanRecord, plan_dir: Path) -> None:
     plan_dir.mkdir(parents=True, exist_ok=True)
-    text = record.to_json()
-    # A program that was not planned has no fingerprint; the figures then keep two programs of one name apart.
-    fingerprint = record.fingerprint or hashlib.sha256(text.encode()).hexdigest()[:16]
-    target = plan_dir / f"{re.sub(r'[^A-Za-z0-9._-]', '_', record.module)}-{fingerprint}.json"
+    target = plan_dir / f"{re.sub(r'[^A-Za-z0-9._-]', '_', record.module)}-{record.fingerprint}.json"
     # Renaming is atomic: a reader, or another process of the job, never sees half a record.
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
-    temporary.write_text(text + "\n")
+    temporary.write_text(record.to_json() + "\n")
     temporary.replace(target)

@@ -16,7 +16,8 @@ class PlanRecord:
 
     Attributes:
         module: Name of the HLO module, e.g. ``"jit_train_step"``.
-        fingerprint: Names the program whatever its schedule is; stable across processes and hosts. ``""`` if unknown.
+        fingerprint: Names the program whatever its schedule is; stable across processes and hosts. ``""`` where it was
+            not needed: it takes as long as reading the module.
         mode: The mode that was asked for: ``off``, ``report``, ``schedule`` or ``full``.
         stock_temp_bytes: Temporary bytes of XLA's own result.
         temp_bytes: Temporary bytes of what really runs; in mode ``report``, of what the plan would reach.
