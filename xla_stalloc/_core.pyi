@@ -58,3 +58,88 @@ def best_fit(
     sizes: _Int64, interval_offsets: _Int64, starts: _Int64, ends: _Int64, ids: _Int64, alignment: int
 ) -> tuple[int, _Int64]:
     """Height and offsets of XLA's heap; see ``xla_stalloc.packing.best_fit``."""
+
+class Csr:
+    """Rows of numbers, one behind the other."""
+
+    def __init__(self, offsets: _Int64, items: _Int64) -> None: ...
+
+class Program:
+    """What defines and uses each value, whatever the order; see ``_core/live_ranges.h``."""
+
+    entry: int
+    instructions: int
+    buffers: int
+    callees: Csr
+    starts: Csr
+    positions: Csr
+    uses: Csr
+    read_only_argument: list[int]
+    buffer: list[int]
+
+class LiveRanges:
+    """When each value lives, and the flattened schedule."""
+
+    @property
+    def schedule(self) -> list[int]: ...
+    @property
+    def starts(self) -> list[int]: ...
+    @property
+    def ends(self) -> list[int]: ...
+
+class SharingRules:
+    """What may share memory, whatever the order; see ``_core/assignment.h``."""
+
+    size: list[int]
+    color: list[int]
+    role: list[int]
+    operands: Csr
+    order: list[int]
+    heirs: Csr
+    heirs_positions: Csr
+    copied: Csr
+    reuses: Csr
+
+class Assignment:
+    """XLA's buffer assignment of one memory space."""
+
+    @property
+    def host(self) -> list[int]: ...
+    @property
+    def block(self) -> list[int]: ...
+    @property
+    def live_bytes(self) -> list[int]: ...
+    @property
+    def peak_event(self) -> int: ...
+    @property
+    def block_sizes(self) -> list[int]: ...
+    @property
+    def events(self) -> list[tuple[int, int, int]]: ...
+    def pack(self) -> tuple[int, list[int]]:
+        """Height of the heap, and the offset of each block."""
+
+def live_ranges(program: Program, sequences: list[list[int]]) -> LiveRanges:
+    """Live ranges of all values when each computation runs its sequence."""
+
+def assign(program: Program, rules: SharingRules, ranges: LiveRanges, color: int, alignment: int) -> Assignment:
+    """Everything that XLA's buffer assignment decides in one memory space, but for the packing."""
+
+def heap_bytes(
+    program: Program, rules: SharingRules, sequences: list[list[int]], color: int, alignment: int
+) -> tuple[list[int], int]:
+    """Which buffer's memory each buffer lies in (-1: the heap), and the height of the heap."""
+
+def polish(
+    graph: Graph,
+    program: Program,
+    rules: SharingRules,
+    sequences: list[list[int]],
+    computation: int,
+    first: list[int],
+    members: Csr,
+    order: _Int64,
+    alignment: int,
+    evaluations: int,
+    seed: int,
+) -> tuple[_Int64, int]:
+    """An order whose heap, as XLA packs it, is not higher, and that height."""

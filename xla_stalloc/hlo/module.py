@@ -247,9 +247,7 @@ class Module:
         self._check_aliases()
 
     @classmethod
-    def from_bytes(
-        cls, serialized: bytes, source: str, *, platform: str = "", like: Module | None = None
-    ) -> Module:
+    def from_bytes(cls, serialized: bytes, source: str, *, platform: str = "", like: Module | None = None) -> Module:
         """Open a serialized HloModuleProto, e.g. what XLA hands to a compiler hook; `like` as in the constructor.
 
         Raises:

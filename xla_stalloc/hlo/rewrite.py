@@ -49,7 +49,7 @@ def view(module: Module, edits: Mapping[int, Edit]) -> Module:
             edit = edits.get(computation.id, _NOTHING)
             for instruction in computation.instructions:
                 del result.instructions_by_id[instruction.id]
-            computation = rebuilt[computation.id] = _rebuild(computation, edit, result, rebuilt)  # noqa: PLW2901
+            computation = rebuilt[computation.id] = _rebuild(computation, edit, result, rebuilt)
             result.instructions_by_id.update((i.id, i) for i in computation.instructions)
         computations.append(computation)
     result.computations = computations

@@ -5,7 +5,7 @@ The rules are those of XLA's `HloAliasAnalysis` and `AliasInfo` (xla/hlo/analysi
 
 from collections.abc import Iterator
 
-from xla_stalloc.hlo import Computation, Instruction
+from xla_stalloc.hlo import Instruction
 from xla_stalloc.lifetimes.dataflow import Dataflow, ShapeIndex, Value
 
 # (operand number, index in the operand, index in the output)
@@ -16,6 +16,7 @@ class InPlace:
     """The in-place pairs of instructions, computed once per instruction."""
 
     def __init__(self) -> None:
+        """Nothing is known at first."""
         self._pairs: dict[int, tuple[InPlacePair, ...]] = {}
 
     def pairs(self, instruction: Instruction) -> tuple[InPlacePair, ...]:
@@ -96,6 +97,7 @@ class MustAlias:
     """Must-alias sets over the values of a dataflow (union-find, smallest id first)."""
 
     def __init__(self, dataflow: Dataflow, in_place: InPlace) -> None:
+        """Unites all that must share memory."""
         self._parent: dict[int, int] = {value.id: value.id for value in dataflow.values}
         self._dataflow = dataflow
         self._alias_outputs_with_arguments()
@@ -121,9 +123,9 @@ class MustAlias:
         at = self._dataflow.at
         if instruction.opcode == "while":
             body, condition = instruction.called
-            sources = (instruction.operands[0], body.root, body.parameters[0], condition.parameters[0])
+            sources = [instruction.operands[0], body.root, body.parameters[0], condition.parameters[0]]
         elif instruction.opcode == "conditional":
-            sources = tuple(_branch_roots(instruction.called))
+            sources = [branch.root for branch in instruction.called]
         else:
             return
         for index, values in self._dataflow.sets[instruction.id].items():
@@ -142,7 +144,3 @@ class MustAlias:
             parent[id] = parent[parent[id]]
             id = parent[id]
         return id
-
-
-def _branch_roots(branches: list[Computation]) -> Iterator[Instruction]:
-    return (branch.root for branch in branches)

@@ -89,18 +89,17 @@ class Lifetimes:
         self.dataflow = Dataflow(module)
         self.values: list[Value] = self.dataflow.values
         self.numbering = programs.Numbering(self.dataflow)
-        in_place = like.in_place if like else InPlace()
-        self.in_place = in_place
-        sets = MustAlias(self.dataflow, in_place).sets()
+        self.in_place: InPlace = like.in_place if like else InPlace()
+        sets = MustAlias(self.dataflow, self.in_place).sets()
         kinds = sharing_rules.kinds(self.dataflow, sets)
         self.buffers = [
             Buffer(tuple(values), kind, max(v.bytes for v in values), values[0].shape.memory_space)
             for values, kind in zip(sets, kinds, strict=True)
         ]
         self.program = programs.build(self.dataflow, self.numbering, sets)
-        self.sharing = sharing = like.sharing if like else Sharing(in_place)
-        self.reuses = sharing_rules.reuses(self.dataflow, self.numbering, sets, sharing)
-        self.rules = sharing_rules.build(self.dataflow, self.numbering, sets, kinds, sharing)
+        self.sharing: Sharing = like.sharing if like else Sharing(self.in_place)
+        self.reuses = sharing_rules.reuses(self.dataflow, self.numbering, sets, self.sharing)
+        self.rules = sharing_rules.build(self.dataflow, self.numbering, sets, kinds, self.sharing)
         self.rules.reuses = programs.csr(self.reuses)
         self.alignment = _ALIGNMENT.get(module.platform, _DEFAULT_ALIGNMENT)
 
@@ -165,17 +164,14 @@ class Lifetimes:
             peak_live_bytes=max(live_bytes),
             peak_time=live_bytes.index(max(live_bytes)),
             offsets=offsets,
-            reused={
-                self.buffers[b]: self.buffers[host] for b, host in enumerate(raw.host) if host >= 0 and host != b
-            },
+            reused={self.buffers[b]: self.buffers[host] for b, host in enumerate(raw.host) if host >= 0 and host != b},
             live_at_peak=tuple(value for block, value in live.items() if block >= 0),
             events=tuple(events),
         )
 
     def live_bytes(self, memory_space: int = 0) -> list[int]:
         """Bytes live in the heap at each time of the schedule, and at its end."""
-        profile: list[int] = self._assign(memory_space).live_bytes
-        return profile
+        return self._assign(memory_space).live_bytes
 
     def _assign(self, memory_space: int) -> _core.Assignment:
         return _core.assign(self.program, self.rules, self.ranges, memory_space, self.alignment)
@@ -188,7 +184,7 @@ class Lifetimes:
         return self._combine(memory_space, host, heap_bytes)[1]
 
     def _combine(self, memory_space: int, host: list[int], heap_bytes: int) -> tuple[dict[int, int], int]:
-        """Offsets of the heap and of the tables of tuples (by number of the buffer) in the temp allocation; its size."""
+        """Offsets in the temp allocation of the heap and of the tables of tuples, by number of the buffer; its size."""
         allocations: list[int | None] = []  # in XLA's order of creation; None: not temporary
         for number in self._assignment_order:
             if host[number] == number:
@@ -205,8 +201,7 @@ class Lifetimes:
 
     @cached_property
     def _assignment_order(self) -> list[int]:
-        order: list[int] = self.rules.order
-        return order
+        return self.rules.order
 
     @cached_property
     def _num_thread_local(self) -> int:

@@ -14,10 +14,8 @@ from xla_stalloc.hlo import Computation, Instruction, Module, Shape
 ShapeIndex = tuple[int, ...]
 
 # Instructions whose output is made of the values of their operands (or of the computations that they call).
-_DEFINES_NOTHING = frozenset(
-    "add-dependency all-reduce-done bitcast call conditional copy-done domain get-tuple-element opt-barrier while".split()
-)
-_PASSES_WHOLE_OPERAND = frozenset("add-dependency all-reduce-done bitcast copy-done domain opt-barrier".split())
+_PASSES_WHOLE_OPERAND = frozenset(("add-dependency", "all-reduce-done", "bitcast", "domain", "opt-barrier"))
+_DEFINES_NOTHING = _PASSES_WHOLE_OPERAND | {"call", "conditional", "copy-done", "get-tuple-element", "while"}
 
 
 class UnsupportedModuleError(ValueError):
@@ -36,6 +34,7 @@ class Value:
     __slots__ = ("id", "index", "instruction", "is_phi", "positions", "shape")
 
     def __init__(self, id: int, instruction: Instruction, index: ShapeIndex, shape: Shape, is_phi: bool) -> None:
+        """A value that is found only where it is defined, so far."""
         self.id = id
         self.instruction = instruction
         self.index = index
@@ -49,6 +48,7 @@ class Value:
         return self.shape.byte_size
 
     def __repr__(self) -> str:
+        """As XLA prints it: the instruction and the index."""
         index = "{" + ",".join(map(str, self.index)) + "}"
         return f"{self.instruction.name}{index}"
 
@@ -68,6 +68,11 @@ class Dataflow:
     """
 
     def __init__(self, module: Module) -> None:
+        """Finds all values.
+
+        Raises:
+          UnsupportedModuleError: a computation has two callers.
+        """
         self.module = module
         self.callers: dict[int, Instruction] = {}
         self.order: dict[int, list[Instruction]] = {}
@@ -171,7 +176,8 @@ class Dataflow:
                 return self._merge(instruction, [self.sets[caller.operands[branch + 1].id]])
             return _assign(sets, self.sets[caller.operands[instruction.parameter_number].id].items())
         if opcode == "while":
-            return self._merge(instruction, [self.sets[instruction.called[0].root.id], self.sets[instruction.operands[0].id]])
+            sources = (instruction.called[0].root, instruction.operands[0])
+            return self._merge(instruction, [self.sets[source.id] for source in sources])
         if opcode == "conditional":
             return self._merge(instruction, [self.sets[branch.root.id] for branch in instruction.called])
         return _assign(sets, self._passed_on(instruction))
@@ -281,7 +287,7 @@ class Dataflow:
             for phi_id in self._phi_inputs:
                 if phi_id in replaced:
                     continue
-                group, outside = {phi_id}, set()
+                group, outside = {phi_id}, set[int]()
                 pending = [phi_id]
                 source: Value | None = None
                 while pending and len(outside) < 2:

@@ -24,6 +24,7 @@ class Numbering:
     """
 
     def __init__(self, dataflow: Dataflow) -> None:
+        """Numbers everything in the order of the module."""
         self.computations = list(dataflow.computations)
         self.computation = {c.id: number for number, c in enumerate(self.computations)}
         self.instructions = [i for c in self.computations for i in c.instructions]
@@ -51,7 +52,7 @@ class Numbering:
 
 def csr(rows: Iterable[Iterable[int]]) -> _core.Csr:
     """Packs rows of numbers for the kernels."""
-    offsets, items = [0], []
+    offsets, items = [0], list[int]()
     for row in rows:
         items.extend(row)
         offsets.append(len(items))
@@ -80,9 +81,7 @@ def build(dataflow: Dataflow, numbering: Numbering, buffers: list[list[Value]]) 
     program.entry = numbering.computation[module.entry.id]
     program.instructions = len(numbering.instructions)
     program.buffers = len(buffers)
-    program.callees = csr(
-        [numbering.computation[c.id] for c in sequential_callees(i)] for i in numbering.instructions
-    )
+    program.callees = csr([numbering.computation[c.id] for c in sequential_callees(i)] for i in numbering.instructions)
     buffer_of = {value.id: number for number, values in enumerate(buffers) for value in values}
     program.buffer = [buffer_of[value.id] for value in dataflow.values]
     program.read_only_argument = [
@@ -112,7 +111,7 @@ def _ends(value: Value, numbering: Numbering, asynchronous: dict[int, Instructio
         if user.opcode == "call":
             continue  # its callee's own reads count
         if user.opcode == "while":
-            user = user.called[0].parameters[0]  # noqa: PLW2901
+            user = user.called[0].parameters[0]
         ends.append(numbering.instruction[user.id])
     done = asynchronous.get(value.instruction.computation.id)
     if done is not None:

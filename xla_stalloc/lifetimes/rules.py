@@ -109,9 +109,7 @@ def _operand_buffers(dataflow: Dataflow, values: list[Value], number_of: dict[in
     return list(tried)
 
 
-def _reuses(
-    dataflow: Dataflow, value: Value, sharing: Sharing, numbering: Numbering, alone: set[int]
-) -> list[int]:
+def _reuses(dataflow: Dataflow, value: Value, sharing: Sharing, numbering: Numbering, alone: set[int]) -> list[int]:
     """Values whose memory `value` may take over in the heap: they are direct operands that nothing aliases."""
     instruction = value.instruction
     if instruction.opcode in ("copy", "parameter") or (value.is_phi and instruction.opcode != "conditional"):

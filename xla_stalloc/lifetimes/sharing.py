@@ -8,19 +8,24 @@ from xla_stalloc.hlo import Computation, Instruction
 from xla_stalloc.lifetimes.alias import InPlace
 from xla_stalloc.lifetimes.dataflow import ShapeIndex
 
-_ELEMENTWISE = frozenset(
-    """abs acos acosh add and asin asinh atan2 atanh cbrt ceil clamp clz compare complex convert copy
-    cosine cosh count-leading-zeros divide erf exponential exponential-minus-one floor imag is-finite log log-plus-one
-    logistic map maximum minimum multiply negate not or popcnt power real reduce-precision remainder
-    round-nearest-afz round-nearest-even rsqrt select shift-left shift-right-arithmetic shift-right-logical sign sine
-    sinh sqrt stochastic-convert subtract tan tanh xor""".split()
-)
+# fmt: off
+_ELEMENTWISE = frozenset((
+    "abs", "acos", "acosh", "add", "and", "asin", "asinh", "atan2", "atanh", "cbrt", "ceil", "clamp", "clz",
+    "compare", "complex", "convert", "copy", "cosine", "cosh", "count-leading-zeros", "divide", "erf",
+    "exponential", "exponential-minus-one", "floor", "imag", "is-finite", "log", "log-plus-one", "logistic",
+    "map", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "power", "real", "reduce-precision",
+    "remainder", "round-nearest-afz", "round-nearest-even", "rsqrt", "select", "shift-left",
+    "shift-right-arithmetic", "shift-right-logical", "sign", "sine", "sinh", "sqrt", "stochastic-convert",
+    "subtract", "tan", "tanh", "xor",
+))
+# fmt: on
 
 
 class Sharing:
     """Answers, with memory, whether output and operand may share."""
 
     def __init__(self, in_place: InPlace) -> None:
+        """Nothing is known at first."""
         self._in_place = in_place
         self._elementwise_uses: dict[tuple[int, int], bool] = {}
 
@@ -96,5 +101,5 @@ def _subshape(instruction: Instruction, index: ShapeIndex) -> object:
 def _is_addend_of_product(fused: Computation, parameter: int) -> bool:
     """Whether the fused parameter is only added to a dot or convolution at the root."""
     products = [i for i, o in enumerate(fused.root.operands) if o.opcode in ("dot", "convolution")]
-    users = fused.parameters[parameter].users
-    return bool(products) and users == [fused.root] and fused.root.operands[1 - products[0]] is fused.parameters[parameter]
+    addend = fused.parameters[parameter]
+    return bool(products) and addend.users == [fused.root] and fused.root.operands[1 - products[0]] is addend

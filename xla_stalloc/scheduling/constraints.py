@@ -5,6 +5,7 @@ hangs a job in which one process waits for another's collective.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from xla_stalloc.hlo import Computation, Instruction
 from xla_stalloc.lifetimes import Lifetimes, UnsupportedModuleError
@@ -20,7 +21,7 @@ _COLLECTIVES = (
     "ragged-all-to-all",
     "reduce-scatter",
 )
-_EFFECTS = frozenset("infeed outfeed recv recv-done rng-get-and-update-state send send-done".split())
+_EFFECTS = frozenset(("infeed", "outfeed", "recv", "recv-done", "rng-get-and-update-state", "send", "send-done"))
 _HOST_MEMORY_SPACE = 5
 
 Edge = tuple[Instruction, Instruction]
@@ -80,7 +81,7 @@ def write_after_read(lifetimes: Lifetimes, computation: Computation, node_of: No
         if len(buffer.values) < 2:
             continue
         lives = sorted((*lifetimes.live_range(value), value.id, value) for value in buffer.values)
-        for (*_, earlier), (*_, later) in zip(lives, lives[1:], strict=False):
+        for (*_, earlier), (*_, later) in pairwise(lives):
             writer = node_of(later.instruction)
             if writer is None:
                 continue
