@@ -1,11 +1,12 @@
 """Compiles a program the way that needs least memory: planned if that is smaller, else as stock XLA does.
 
-One compile is enough in the normal case, where the planned program ends clearly below what stock XLA is known to need.
-Every doubt costs a second one, of stock, and the smaller of the two runs.
+One compile is enough in the normal case, where the planned program ends where the emulation said, or clearly below what
+stock XLA is thought to need. Every doubt costs a second one, of stock, and the smaller of the two runs.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from xla_stalloc.inject import hook, limits, marker
@@ -14,8 +15,8 @@ from xla_stalloc.plan.options import PlanOptions
 from xla_stalloc.plan.record import PlanRecord
 
 CLEARLY_SMALLER = 0.98
-"""The stock figure of a plan is emulated, exact on most programs and within 2 % on the others: above this part of it, a
-stock compile decides."""
+"""The stock figure of a plan is emulated. Where XLA confirms the planned figure to the byte, that is trusted; elsewhere
+a stock compile decides unless the plan ends below this part of it."""
 
 FEWEST_OPERATIONS = 8
 """A StableHLO module below this size leaves nothing to reorder; most of these are single eager operations."""
@@ -25,6 +26,7 @@ Choice = tuple[Any, PlanRecord]
 
 def best(program: Program, options: PlanOptions) -> Choice:
     """Compiles one program as the options ask; returns the executable that is to run, and its record."""
+    options = dataclasses.replace(options, pin_collectives=program.spans_processes)
     if program.has_fewer_operations_than(FEWEST_OPERATIONS):
         return stock(program, f"fewer than {FEWEST_OPERATIONS} operations, nothing to reorder")
     if options.mode == "report":
@@ -70,7 +72,7 @@ def _recover(executable: Any, options: PlanOptions, state: hook.Compile) -> tupl
 def _smaller(program: Program, executable: Any, record: PlanRecord) -> Choice:
     """The planned executable, or the stock one if that turns out to need no more."""
     size = size_of(executable)
-    if size is not None and size.temp <= CLEARLY_SMALLER * record.stock_temp_bytes:
+    if size is not None and _surely_smaller(size.temp, record):
         record = record.replace(temp_bytes=size.temp)
         if size.alias or not program.aliases_arguments():
             return executable, record
@@ -89,6 +91,12 @@ def _smaller(program: Program, executable: Any, record: PlanRecord) -> Choice:
     if size.alias < stock_size.alias:
         reason += f", and {stock_size.alias - size.alias} bytes of donated arguments were not reused"
     return unplanned, record.replace(temp_bytes=stock_size.temp, levers=()).because(reason)
+
+
+def _surely_smaller(temp_bytes: int, record: PlanRecord) -> bool:
+    """Whether a planned program that XLA gave these bytes is smaller than stock, without asking XLA about stock."""
+    limit = record.stock_temp_bytes if temp_bytes == record.temp_bytes else CLEARLY_SMALLER * record.stock_temp_bytes
+    return temp_bytes < limit
 
 
 def _other_order(program: Program, executable: Any, record: PlanRecord) -> Choice:

@@ -85,7 +85,8 @@ def planned_step(step: CompileStep) -> CompileStep:
                 compile_options.env_option_overrides = before
 
         started = time.perf_counter()
-        program = Program(backend, computation, compile_, dict(compile_options.env_option_overrides))
+        several = len({device.process_index for device in devices.flat}) > 1
+        program = Program(backend, computation, compile_, dict(compile_options.env_option_overrides), several)
         try:
             executable, record = choice.best(program, options)
         except Exception as error:

@@ -95,9 +95,10 @@ def _entry(module: Any) -> Any:
 
 
 def _encode(options: PlanOptions) -> str:
-    return f"{options.mode};budget={options.budget_seconds!r};planner={PLANNER_VERSION}"
+    pinned = int(options.pin_collectives)
+    return f"{options.mode};budget={options.budget_seconds!r};pinned={pinned};planner={PLANNER_VERSION}"
 
 
 def _decode(text: str) -> PlanOptions:
-    mode, budget, *_ = text.split(";")
-    return PlanOptions(mode, float(budget.removeprefix("budget=")))
+    mode, budget, pinned, *_ = text.split(";")
+    return PlanOptions(mode, float(budget.removeprefix("budget=")), pinned == "pinned=1")

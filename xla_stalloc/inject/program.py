@@ -16,12 +16,14 @@ class Program:
         computation: The module, an ``ir.Module``.
         step: Compiles a module, with further options of XLA; returns an executable of ``jaxlib``.
         xla_options: The options of XLA that the user has set for this program.
+        spans_processes: Whether it runs on devices of several processes.
     """
 
     backend: Any
     computation: Any
     step: Callable[[Any, dict[str, str]], Any]
     xla_options: Mapping[str, Any] = field(default_factory=dict)
+    spans_processes: bool = True
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ MODES = ("off", "report", "schedule", "full")
 DEFAULT_BUDGET_SECONDS = 0.5
 """Planning time per program: small beside XLA's own compile time of any program worth planning."""
 
-PLANNER_VERSION = 1
+PLANNER_VERSION = 2
 """Raise it when the same module may get a different plan: older entries of the persistent cache then stay unused."""
 
 
@@ -24,10 +24,14 @@ class PlanOptions:
         mode: One of `MODES`, but not ``off``.
         budget_seconds: Bound on planning time. The plan must depend on this number, never on a clock, so that every
             process of a job finds the same one.
+        pin_collectives: Whether collectives keep the order in which XLA put them. They must where other processes take
+            part, which may run stock XLA's order. Devices of one process all run one executable, in one order: there
+            only data binds collectives, and keeping stock's order may cost a lot of memory.
     """
 
     mode: str = "schedule"
     budget_seconds: float = DEFAULT_BUDGET_SECONDS
+    pin_collectives: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,21 @@ from xla_stalloc.hlo.schema import hlo_pb2
 from xla_stalloc.lifetimes import Lifetimes, Value, of
 from xla_stalloc.lifetimes.program import uses
 
-_ORDERED_PREFIXES = ("all-", "reduce-scatter", "collective-", "ragged-all-to-all", "send", "recv", "infeed", "outfeed")
+_ORDERED_PREFIXES = ("send", "recv", "infeed", "outfeed")
+_COLLECTIVE_PREFIXES = ("all-", "reduce-scatter", "collective-", "ragged-all-to-all")
 
 
 class PlanError(ValueError):
     """The planned module is not the same program, or could compute something else."""
 
 
-def verify(stock: Module, serialized: bytes) -> None:
+def verify(stock: Module, serialized: bytes, pin_collectives: bool = True) -> None:
     """Checks that the serialized HloModuleProto may take the place of `stock`.
+
+    Args:
+      stock: as XLA scheduled it.
+      serialized: the plan.
+      pin_collectives: whether collectives must have kept their order.
 
     Raises:
       HloError: it is no complete module in a valid order.
@@ -35,7 +41,7 @@ def verify(stock: Module, serialized: bytes) -> None:
             continue
         _same_instructions(stock, before, after)
         if before.is_scheduled:
-            _same_order_of_effects(before, after)
+            _same_order_of_effects(before, after, pin_collectives)
             _same_async_windows(before, after)
     _nothing_overwritten(of(without_barriers(planned)))
 
@@ -82,9 +88,10 @@ def _rest(instruction: Instruction) -> bytes:
     return serialized
 
 
-def _has_effect(instruction: Instruction) -> bool:
+def _has_effect(instruction: Instruction, collectives: bool) -> bool:
     opcode = instruction.opcode
-    if opcode.startswith(_ORDERED_PREFIXES) or opcode == "rng-get-and-update-state" or instruction.has_side_effect:
+    ordered = _ORDERED_PREFIXES + _COLLECTIVE_PREFIXES if collectives else _ORDERED_PREFIXES
+    if opcode.startswith(ordered) or opcode == "rng-get-and-update-state" or instruction.has_side_effect:
         return True
     if opcode in ("copy-start", "copy-done"):
         shapes = (instruction.shape, *(operand.shape for operand in instruction.operands))
@@ -92,11 +99,11 @@ def _has_effect(instruction: Instruction) -> bool:
             return True
     if opcode == "fusion":
         return False
-    return any(_has_effect(inner) for called in instruction.called for inner in called.instructions)
+    return any(_has_effect(inner, collectives) for called in instruction.called for inner in called.instructions)
 
 
-def _same_order_of_effects(before: Computation, after: Computation) -> None:
-    stock, planned = ([i.id for i in c.sequence if _has_effect(i)] for c in (before, after))
+def _same_order_of_effects(before: Computation, after: Computation, collectives: bool) -> None:
+    stock, planned = ([i.id for i in c.sequence if _has_effect(i, collectives)] for c in (before, after))
     for old, new in zip(stock, planned, strict=True):
         if old != new:
             raise PlanError(f"{after.name}: the planned order moves a collective or side effect before another one")

@@ -28,18 +28,19 @@ Edge = tuple[Instruction, Instruction]
 NodeOf = Callable[[Instruction], int | None]
 
 
-def is_pinned(instruction: Instruction) -> bool:
+def is_pinned(instruction: Instruction, collectives: bool) -> bool:
     """Whether the instruction, or one that it calls, must keep its place among all such instructions.
 
-    Collectives, because all devices must start them in one order; sends, receives, host copies and side effects,
-    because someone outside sees them.
+    Sends, receives, host copies and side effects, because someone outside sees them; `collectives` too, where other
+    processes must start them in the same order.
     """
     opcode = instruction.opcode
-    if opcode.startswith(_COLLECTIVES) or opcode in _EFFECTS or instruction.has_side_effect:
+    if opcode in _EFFECTS or instruction.has_side_effect or (collectives and opcode.startswith(_COLLECTIVES)):
         return True
     if opcode in ("copy-start", "copy-done") and _touches_host(instruction):
         return True
-    return any(is_pinned(inner) for called in sequential_callees(instruction) for inner in called.instructions)
+    inner = (i for called in sequential_callees(instruction) for i in called.instructions)
+    return any(is_pinned(i, collectives) for i in inner)
 
 
 def _touches_host(instruction: Instruction) -> bool:
@@ -47,11 +48,11 @@ def _touches_host(instruction: Instruction) -> bool:
     return any(part.memory_space == _HOST_MEMORY_SPACE for shape in shapes for _, part in shape.subshapes())
 
 
-def pinned_order(sequence: Sequence[Instruction]) -> Iterator[Edge]:
+def pinned_order(sequence: Sequence[Instruction], collectives: bool) -> Iterator[Edge]:
     """Keeps the pinned instructions of a sequence in their order."""
     last: Instruction | None = None
     for instruction in sequence:
-        if is_pinned(instruction):
+        if is_pinned(instruction, collectives):
             if last is not None:
                 yield last, instruction
             last = instruction

@@ -88,7 +88,11 @@ def _only_feeds(operand: Instruction, barrier: Instruction) -> bool:
 
 
 def extract(
-    module: Module, lifetimes: Lifetimes, computation: Computation, kinds: Collection[Kind] = (Kind.TEMP,)
+    module: Module,
+    lifetimes: Lifetimes,
+    computation: Computation,
+    kinds: Collection[Kind] = (Kind.TEMP,),
+    pin_collectives: bool = True,
 ) -> Region:
     """The scheduling problem of `computation`.
 
@@ -97,6 +101,7 @@ def extract(
       lifetimes: of `module` without barriers; inner computations count with the order that they have there.
       computation: one of `module` that runs in sequence.
       kinds: of the buffers that count.
+      pin_collectives: whether collectives keep their order.
 
     Raises:
       UnsupportedModuleError: the module's own schedule already breaks what an order must respect.
@@ -108,7 +113,8 @@ def extract(
         direct = owner.get(instruction.id)
         return None if direct is None else nodes.node.get(direct)
 
-    edges = [*constraints.pinned_order(computation.sequence), *constraints.async_windows(computation.sequence)]
+    pinned = constraints.pinned_order(computation.sequence, pin_collectives)
+    edges = [*pinned, *constraints.async_windows(computation.sequence)]
     numbered = [(nodes.node[a.id], nodes.node[b.id]) for a, b in edges]
     between = [(a, b) for a, b in numbered if a is not None and b is not None and a != b]
     predecessors = nodes.predecessors([*between, *constraints.write_after_read(lifetimes, computation, node_of)])

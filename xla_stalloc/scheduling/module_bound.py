@@ -10,7 +10,7 @@ from xla_stalloc.scheduling.extract import extract
 _MOVABLE = (Kind.TEMP, Kind.DONATED, Kind.OUTPUT)
 
 
-def module_lower_bound(module: Module, lifetimes: Lifetimes) -> int:
+def module_lower_bound(module: Module, lifetimes: Lifetimes, pin_collectives: bool = True) -> int:
     """Temp bytes below which no order of the module's instructions can get.
 
     What must be live at once wherever it lies, less all that the memory of donated arguments and of outputs could hold
@@ -20,12 +20,13 @@ def module_lower_bound(module: Module, lifetimes: Lifetimes) -> int:
     Args:
       module: with its optimization barriers.
       lifetimes: of `module` without barriers.
+      pin_collectives: whether collectives keep their order.
     """
     bounds: dict[int, int] = {}
     for computation in module.computations:  # callees come before their callers
         if computation.id not in lifetimes.dataflow.order:
             continue
-        region = extract(module, lifetimes, computation, _MOVABLE)
+        region = extract(module, lifetimes, computation, _MOVABLE, pin_collectives)
         lumps = []
         for members, shared in zip(region.members, region.shared_bytes, strict=True):
             called = (c.id for id in members for c in module.instructions_by_id[id].called)

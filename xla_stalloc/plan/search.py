@@ -1,0 +1,117 @@
+"""The temporal search on a whole module: which copies to leave out, and in which order each computation runs."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xla_stalloc.hlo import Computation, Module
+from xla_stalloc.hlo.barriers import without_barriers
+from xla_stalloc.hlo.rewrite import Edit, view
+from xla_stalloc.lifetimes import Lifetimes, of
+from xla_stalloc.plan.options import PlanOptions
+from xla_stalloc.scheduling import solve, verify_order
+from xla_stalloc.scheduling.elide import avoidable_copies, edit_for
+from xla_stalloc.scheduling.extract import Region, extract
+from xla_stalloc.scheduling.graph import Int64Array
+from xla_stalloc.scheduling.polish import polish
+
+_MOVES_PER_SECOND = 100_000  # of local search, for a budget in seconds; nominal, so that plans do not depend on clocks
+_POLISHED = 2  # orders of the entry computation whose allocation is searched
+_SMALLEST = 3  # nodes of a computation worth ordering
+
+
+@dataclass(frozen=True)
+class Found:
+    """A version of a module with orders for some of its computations.
+
+    Attributes:
+      module: a view of the stock module after `edits`.
+      lifetimes: of `module` without its optimization barriers, under its own schedule.
+      temp_bytes: of `module` under `orders`, by emulation.
+      edits: by computation id.
+      orders: computation id -> ids of all its instructions.
+    """
+
+    module: Module
+    lifetimes: Lifetimes
+    temp_bytes: int
+    edits: Mapping[int, Edit] = field(default_factory=dict)
+    orders: Mapping[int, list[int]] = field(default_factory=dict)
+
+    @property
+    def known_orders(self) -> dict[int, list[int]]:
+        """The orders without the instructions that `lifetimes` does not know: optimization barriers."""
+        instructions = self.lifetimes.module.instructions_by_id
+        return {computation: [id for id in order if id in instructions] for computation, order in self.orders.items()}
+
+    def with_order(self, computation: int, order: Sequence[int]) -> "Found":
+        """The same with another order for one computation."""
+        changed = dataclasses.replace(self, orders={**self.orders, computation: list(order)})
+        return dataclasses.replace(changed, temp_bytes=self.lifetimes.temp_bytes(changed.known_orders))
+
+
+def search(stock: Module, options: PlanOptions) -> tuple[Found, Found]:
+    """Stock as it is, and the best version found; that may be stock itself.
+
+    Raises:
+      UnsupportedModuleError: the module has a form whose memory is not modelled.
+    """
+    lifetimes = of(without_barriers(stock))
+    start = Found(stock, lifetimes, lifetimes.temp_bytes({}))
+    if not stock.is_scheduled or not start.temp_bytes:
+        return start, start
+    return start, min((start, *_variants(start, options)), key=lambda found: found.temp_bytes)
+
+
+def _variants(start: Found, options: PlanOptions) -> Iterator[Found]:
+    """Orders with and, if those do not help, without the avoidable copies of donated arguments left out."""
+    copies = avoidable_copies(start.lifetimes)
+    if copies:
+        edits = {start.module.entry.id: edit_for(copies)}
+        module = view(start.module, edits)
+        lifetimes = of(without_barriers(module), like=start.lifetimes)
+        found = _order(Found(module, lifetimes, lifetimes.temp_bytes({}), edits), options)
+        yield found
+        if found.temp_bytes < start.temp_bytes:
+            return
+    yield _order(start, options)
+
+
+def _order(found: Found, options: PlanOptions) -> Found:
+    """Orders every computation, callees before their callers, as the emulated allocation says."""
+    for computation in found.module.computations:
+        if computation.id in found.lifetimes.dataflow.order and computation.is_scheduled:
+            found = _order_computation(found, computation, options)
+    return found
+
+
+def _order_computation(found: Found, computation: Computation, options: PlanOptions) -> Found:
+    if len(computation.sequence) < _SMALLEST:
+        return found
+    lifetimes = found.lifetimes.under(found.known_orders)
+    region = extract(found.module, lifetimes, computation, pin_collectives=options.pin_collectives)
+    if region.graph.nodes < _SMALLEST:
+        return found
+    moves = int(options.budget_seconds * _MOVES_PER_SECOND)
+    ranked = _rank(found, region, [candidate.order for candidate in solve(region.graph, moves)])
+    if computation is found.module.entry:
+        orders = found.known_orders
+        best = [polish(found.lifetimes, region, order, orders, moves) for _, _, order in ranked[:_POLISHED]]
+        ranked = sorted([*ranked, *_rank(found, region, best)], key=lambda entry: entry[:2])
+    temp_bytes, peak, order = ranked[0]
+    if (temp_bytes, peak) < (found.temp_bytes, region.graph.peak(region.graph.incumbent)):
+        verify_order(region.graph, order)
+        return found.with_order(computation.id, region.sequence(order))
+    return found
+
+
+def _rank(found: Found, region: Region, orders: Sequence[Int64Array]) -> list[tuple[int, int, Int64Array]]:
+    """(temp bytes of the module, peak of the region, order), best first.
+
+    Among equal allocations, a lower peak of its own leaves more room to the callers.
+    """
+    entries = []
+    for order in orders:
+        changed = found.with_order(region.computation, region.sequence(order))
+        entries.append((changed.temp_bytes, region.graph.peak(order), order))
+    return sorted(entries, key=lambda entry: entry[:2])
