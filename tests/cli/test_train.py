@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from xla_stalloc.cli import train as train_command
 from xla_stalloc.cli.main import main
+from xla_stalloc.inject.limits import RESETS_ENTRY
 
 GOLDEN = Path(__file__).with_name("golden")
 SMALL = ["--steps", "3", "--layers", "2", "--width", "32", "--batch", "8", "--seq", "32", "--vocab", "64"]
@@ -50,6 +51,7 @@ def masked(text: str) -> str:
     return "\n".join(re.sub(r"  +", "  ", line).rstrip() for line in text.replace("─", "").splitlines() if line.strip())
 
 
+@pytest.mark.skipif(RESETS_ENTRY, reason="jaxlib 0.10 loses donation to the hook, so a training step is not planned")
 def test_table_is_golden(xla_stalloc: Any) -> None:
     result = xla_stalloc("train", "gpt", "--mesh", "4x2", *SMALL)
     assert result.exit_code == 0, result.output
@@ -68,10 +70,14 @@ def test_json_has_what_it_promises(xla_stalloc: Any) -> None:
     assert found["losses"][2] < found["losses"][0]
     assert found["bit_identical"] is True
     assert found["sizes"]["layers"] == 2
-    assert found["levers"] == ["temporal"]
-    assert isinstance(found["reason"], str)
-    assert 0 < found["lower_bound_bytes"] <= found["temp_bytes"] < found["stock_temp_bytes"]
-    assert 0 < found["peak_live_bytes"] <= found["temp_bytes"]
+    assert 0 < found["lower_bound_bytes"] <= found["temp_bytes"] <= found["stock_temp_bytes"]
+    if RESETS_ENTRY:
+        assert found["levers"] == []
+        assert "donation" in found["reason"]
+    else:
+        assert found["levers"] == ["temporal"]
+        assert found["temp_bytes"] < found["stock_temp_bytes"]
+        assert 0 < found["peak_live_bytes"] <= found["temp_bytes"]
     for key in ("step_seconds", "stock_step_seconds", "step_ratio", "plan_seconds", "compile_seconds"):
         assert found[key] > 0
     assert {"python", "jax", "jaxlib", "xla_stalloc"} <= found["versions"].keys()
