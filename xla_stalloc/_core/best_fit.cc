@@ -159,7 +159,7 @@ Placement place(const Heap& heap, const std::vector<std::int32_t>& order, const 
 
 }  // namespace
 
-Placement best_fit(const Heap& heap) {
+Placement best_fit(const Heap& heap, std::int64_t limit) {
   std::vector<std::int64_t> times(heap.starts);
   times.insert(times.end(), heap.ends.begin(), heap.ends.end());
   std::sort(times.begin(), times.end());
@@ -195,8 +195,8 @@ Placement best_fit(const Heap& heap) {
   const auto temporal = sorted_by([&](int i) { return std::make_tuple(-overall[i], -heap.sizes[i], heap.ids[i]); });
 
   const int count = static_cast<int>(times.size());
-  Placement by_size = place(heap, spatial, firsts, lasts, count, kEndless);
-  Placement by_duration = place(heap, temporal, firsts, lasts, count, by_size.height);
+  Placement by_size = place(heap, spatial, firsts, lasts, count, limit);
+  Placement by_duration = place(heap, temporal, firsts, lasts, count, std::min(by_size.height, limit));
   return by_duration.height < by_size.height ? by_duration : by_size;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "graph.h"
@@ -23,7 +24,8 @@ struct Placement {
 };
 
 // What XLA's buffer assignment computes: the lower of the spatial and the temporal order, the spatial one on a tie.
-Placement best_fit(const Heap& heap);
+// It may give up on heaps of `limit` bytes or more: the height is then at least that, the offsets mean nothing.
+Placement best_fit(const Heap& heap, std::int64_t limit = std::numeric_limits<std::int64_t>::max());
 
 void register_best_fit(nanobind::module_& m);
 

@@ -1,6 +1,7 @@
 #include "polish.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -16,18 +17,18 @@ namespace {
 
 constexpr int kDefaultMemory = 0;  // XLA's colour of the device's main memory
 constexpr int kMostMoves = 3;      // nodes moved before the heap is packed again
-constexpr int kNegligible = 1024;  // holes below this part of what is live are not worth a search
+constexpr int kNegligible = 100;   // holes below this part of what is live are not worth a search
 
 class Polisher {
  public:
   Polisher(const Graph& graph, PolishProblem problem, Order order, const PolishOptions& options)
       : graph_(graph), problem_(std::move(problem)), random_(options.seed), order_(std::move(order)) {
     find_nodes_of_values();
-    packing_ = pack(order_);
+    packing_ = pack(order_, std::numeric_limits<std::int64_t>::max() - 1);
     for (int i = 0; i < options.evaluations && has_holes(); ++i) {
       Order changed = order_;
       for (int moves = 1 + random_.below(kMostMoves); moves > 0; --moves) move(changed);
-      Packing packing = pack(changed);
+      Packing packing = pack(changed, packing_.height);
       if (packing.height > packing_.height) continue;
       order_ = std::move(changed);
       packing_ = std::move(packing);
@@ -62,7 +63,8 @@ class Polisher {
     }
   }
 
-  Packing pack(const Order& order) {
+  // Exact up to `most` bytes; above it the height is only known to be above.
+  Packing pack(const Order& order, std::int64_t most) {
     Order& sequence = problem_.sequences[problem_.computation];
     sequence = problem_.first;
     for (const int node : order) {
@@ -71,7 +73,7 @@ class Polisher {
     const LiveRanges ranges = live_ranges(problem_.program, problem_.sequences);
     const Assignment assignment =
         assign(problem_.program, problem_.rules, ranges, kDefaultMemory, problem_.alignment);
-    const Placement placement = best_fit(assignment.blocks);
+    const Placement placement = best_fit(assignment.blocks, most + 1);
     Packing packing{placement.height,
                     *std::max_element(assignment.live_bytes.begin(), assignment.live_bytes.end()), {}};
     for (std::size_t v = 0; v < assignment.block.size(); ++v) {

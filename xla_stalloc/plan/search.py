@@ -16,7 +16,7 @@ from xla_stalloc.scheduling.graph import Int64Array
 from xla_stalloc.scheduling.polish import polish
 
 _MOVES_PER_SECOND = 100_000  # of local search, for a budget in seconds; nominal, so that plans do not depend on clocks
-_POLISHED = 2  # orders of the entry computation whose allocation is searched
+_POLISHED = 1  # orders of the entry computation whose allocation is searched
 _SMALLEST = 3  # nodes of a computation worth ordering
 
 
