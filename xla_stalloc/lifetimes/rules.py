@@ -3,7 +3,6 @@
 from enum import IntEnum
 
 from xla_stalloc import _core
-from xla_stalloc.hlo import Instruction
 from xla_stalloc.lifetimes.dataflow import Dataflow, Value
 from xla_stalloc.lifetimes.program import Numbering, csr
 from xla_stalloc.lifetimes.sharing import Sharing
@@ -70,6 +69,9 @@ def build(
     rules.operands = csr(_operand_buffers(dataflow, values, number_of) for values in buffers)
     rules.order = _assignment_order(dataflow, buffers, sizes)
 
+    defined: dict[int, list[Value]] = {}
+    for value in dataflow.values:
+        defined.setdefault(value.instruction.id, []).append(value)
     heirs: list[list[int]] = []
     positions: list[list[int]] = []
     copied: list[list[int]] = [[] for _ in dataflow.values]
@@ -85,7 +87,7 @@ def build(
                     if () in dataflow.sets[user.id]:
                         copied[numbering.value[dataflow.at(user)[0].id]].append(numbering.value[value.id])
                     continue
-                for heir in _defined_by(dataflow, user):
+                for heir in defined.get(user.id, ()):
                     if sharing.allowed(instruction, index, user, heir.index):
                         heirs[-1].append(numbering.value[heir.id])
                         positions[-1].append(place)
@@ -93,10 +95,6 @@ def build(
     rules.heirs_positions = csr(positions)
     rules.copied = csr(copied)
     return rules
-
-
-def _defined_by(dataflow: Dataflow, instruction: Instruction) -> list[Value]:
-    return [v for values in dataflow.sets[instruction.id].values() for v in values if v.instruction is instruction]
 
 
 def _operand_buffers(dataflow: Dataflow, values: list[Value], number_of: dict[int, int]) -> list[int]:

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What people read: where the memory of a compiled program goes, and what to do about it."""
