@@ -4,8 +4,8 @@
 (docs/lifetimes.md names the exceptions).
 """
 
-from xla_stalloc.lifetimes.buffers import Assignment, Buffer, Lifetimes, of
+from xla_stalloc.lifetimes.analysis import Assignment, Lifetimes, of
+from xla_stalloc.lifetimes.buffers import Buffer, Kind
 from xla_stalloc.lifetimes.dataflow import UnsupportedModuleError, Value
-from xla_stalloc.lifetimes.rules import Kind
 
 __all__ = ["Assignment", "Buffer", "Kind", "Lifetimes", "UnsupportedModuleError", "Value", "of"]

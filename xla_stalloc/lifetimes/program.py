@@ -1,11 +1,12 @@
 """The program as numbers: what defines and uses each value, for the live range kernel."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from xla_stalloc import _core
 from xla_stalloc.hlo import Computation, Instruction
+from xla_stalloc.lifetimes.buffers import Buffer
 from xla_stalloc.lifetimes.dataflow import Dataflow, ShapeIndex, Value, sequential_callees
 
 # Opcodes that hand an operand on without reading the value at this index.
@@ -73,8 +74,8 @@ def uses(value: Value) -> list[tuple[Instruction, int, ShapeIndex]]:
     return found
 
 
-def build(dataflow: Dataflow, numbering: Numbering, buffers: list[list[Value]]) -> _core.Program:
-    """The live range problem of a module; `buffers` are its must-alias sets."""
+def build(dataflow: Dataflow, numbering: Numbering, buffers: Sequence[Buffer]) -> _core.Program:
+    """The live range problem of a module."""
     module = dataflow.module
     aliased = {(parameter, index) for _, parameter, index, _ in module.input_output_alias}
     program = _core.Program()
@@ -82,7 +83,7 @@ def build(dataflow: Dataflow, numbering: Numbering, buffers: list[list[Value]]) 
     program.instructions = len(numbering.instructions)
     program.buffers = len(buffers)
     program.callees = csr([numbering.computation[c.id] for c in sequential_callees(i)] for i in numbering.instructions)
-    buffer_of = {value.id: number for number, values in enumerate(buffers) for value in values}
+    buffer_of = {value.id: number for number, buffer in enumerate(buffers) for value in buffer.values}
     program.buffer = [buffer_of[value.id] for value in dataflow.values]
     program.read_only_argument = [
         v.instruction.opcode == "parameter"

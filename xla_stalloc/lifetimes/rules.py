@@ -1,73 +1,33 @@
 """What may share memory with what, as numbers for the assignment kernel."""
 
-from enum import IntEnum
+from collections.abc import Sequence
 
 from xla_stalloc import _core
+from xla_stalloc.lifetimes.buffers import Buffer, Kind
 from xla_stalloc.lifetimes.dataflow import Dataflow, Value
 from xla_stalloc.lifetimes.program import Numbering, csr
 from xla_stalloc.lifetimes.sharing import Sharing
 
-
-class Kind(IntEnum):
-    """What a must-alias buffer is to the program.
-
-    A TUPLE is a table of pointers of its own: XLA gives it memory that nothing else uses. It lies beside the heap in
-    the temp allocation, but for that of the program's result (an OUTPUT_TUPLE).
-    """
-
-    ARGUMENT = 0
-    DONATED = 1
-    OUTPUT = 2
-    TEMP = 3
-    CONSTANT = 4
-    TUPLE = 5
-    OUTPUT_TUPLE = 6
-
-
 _ROLES = {Kind.DONATED: 1, Kind.OUTPUT: 2, Kind.TEMP: 3}  # `Role` in _core/assignment.h; everything else is fixed
 
 
-def kinds(dataflow: Dataflow, buffers: list[list[Value]]) -> list[Kind]:
-    """The kind of each must-alias buffer."""
-    module = dataflow.module
-    aliased = {(parameter, index) for _, parameter, index, _ in module.input_output_alias}
-    live_out = {value.id for values in dataflow.sets[module.entry.root.id].values() for value in values}
-
-    def kind(values: list[Value]) -> Kind:
-        for value in values:
-            instruction = value.instruction
-            if instruction.opcode == "constant":
-                return Kind.CONSTANT
-            if instruction.opcode == "parameter" and instruction.computation is module.entry:
-                is_aliased = (instruction.parameter_number, value.index) in aliased
-                return Kind.DONATED if is_aliased else Kind.ARGUMENT
-        is_live_out = any(value.id in live_out for value in values)
-        if any(value.shape.is_tuple for value in values):
-            return Kind.OUTPUT_TUPLE if is_live_out else Kind.TUPLE
-        return Kind.OUTPUT if is_live_out else Kind.TEMP
-
-    return [kind(values) for values in buffers]
-
-
-def reuses(dataflow: Dataflow, numbering: Numbering, buffers: list[list[Value]], sharing: Sharing) -> list[list[int]]:
+def reuses(dataflow: Dataflow, numbering: Numbering, buffers: Sequence[Buffer], sharing: Sharing) -> list[list[int]]:
     """Per value, by number: the values whose memory it may take over in the heap where they end, in XLA's order."""
-    alone = {values[0].id for values in buffers if len(values) == 1}
+    alone = {buffer.values[0].id for buffer in buffers if len(buffer.values) == 1}
     return [
         _reuses(dataflow, value, sharing, numbering, alone) if value.id in alone else [] for value in dataflow.values
     ]
 
 
-def build(
-    dataflow: Dataflow, numbering: Numbering, buffers: list[list[Value]], kinds: list[Kind], sharing: Sharing
-) -> _core.SharingRules:
-    """The sharing rules of a module whose must-alias sets are `buffers`, but for `reuses`."""
+def build(dataflow: Dataflow, numbering: Numbering, buffers: Sequence[Buffer], sharing: Sharing) -> _core.SharingRules:
+    """The sharing rules of a module, but for `reuses`."""
     rules = _core.SharingRules()
-    rules.size = sizes = [max(value.bytes for value in values) for values in buffers]
-    rules.color = [values[0].shape.memory_space for values in buffers]
-    rules.role = [_ROLES.get(kind, 0) for kind in kinds]
-    number_of = {value.id: number for number, values in enumerate(buffers) for value in values}
-    rules.operands = csr(_operand_buffers(dataflow, values, number_of) for values in buffers)
-    rules.order = _assignment_order(dataflow, buffers, sizes)
+    rules.size = [buffer.bytes for buffer in buffers]
+    rules.color = [buffer.memory_space for buffer in buffers]
+    rules.role = [_ROLES.get(buffer.kind, 0) for buffer in buffers]
+    number_of = {value.id: number for number, buffer in enumerate(buffers) for value in buffer.values}
+    rules.operands = csr(_operand_buffers(dataflow, buffer.values, number_of) for buffer in buffers)
+    rules.order = _assignment_order(dataflow, buffers)
 
     defined: dict[int, list[Value]] = {}
     for value in dataflow.values:
@@ -75,7 +35,7 @@ def build(
     heirs: list[list[int]] = []
     positions: list[list[int]] = []
     copied: list[list[int]] = [[] for _ in dataflow.values]
-    reusable = {value.id for values, kind in zip(buffers, kinds, strict=True) if kind in _ROLES for value in values}
+    reusable = {value.id for buffer in buffers if buffer.kind in _ROLES for value in buffer.values}
     for value in dataflow.values:
         heirs.append([])
         positions.append([])
@@ -97,7 +57,7 @@ def build(
     return rules
 
 
-def _operand_buffers(dataflow: Dataflow, values: list[Value], number_of: dict[int, int]) -> list[int]:
+def _operand_buffers(dataflow: Dataflow, values: Sequence[Value], number_of: dict[int, int]) -> list[int]:
     """Buffers of the operands of what the buffer holds: XLA tries to reuse their allocations first."""
     tried: dict[int, None] = {}
     for value in values:
@@ -125,7 +85,7 @@ def _reuses(dataflow: Dataflow, value: Value, sharing: Sharing, numbering: Numbe
     return list(dict.fromkeys(found))
 
 
-def _assignment_order(dataflow: Dataflow, buffers: list[list[Value]], sizes: list[int]) -> list[int]:
+def _assignment_order(dataflow: Dataflow, buffers: Sequence[Buffer]) -> list[int]:
     """Largest first, outputs before others, then by the place of the first instruction in callers-first post order."""
     entry_root = dataflow.sets[dataflow.module.entry.root.id]
     live_out = {value.id for values in entry_root.values() for value in values}
@@ -135,9 +95,9 @@ def _assignment_order(dataflow: Dataflow, buffers: list[list[Value]], sizes: lis
             place[instruction.id] = len(place)
 
     def key(number: int) -> tuple[int, bool, int]:
-        values = buffers[number]
+        values = buffers[number].values
         is_live_out = any(value.id in live_out for value in values)
-        return -sizes[number], not is_live_out, min(place[value.instruction.id] for value in values)
+        return -buffers[number].bytes, not is_live_out, min(place[value.instruction.id] for value in values)
 
     return sorted(range(len(buffers)), key=key)
 
