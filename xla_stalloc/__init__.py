@@ -14,16 +14,24 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from xla_stalloc import plan  # the package, which can be called; importing any part of it would put it here anyway
+
 if TYPE_CHECKING:
     from xla_stalloc.inject.jit import jit
     from xla_stalloc.inject.ledger import records
     from xla_stalloc.inject.switch import disable, enable
+    from xla_stalloc.plan.memory_plan import MemoryPlan
     from xla_stalloc.plan.record import PlanRecord
+    from xla_stalloc.report.analyze import analyze
+    from xla_stalloc.report.model import MemoryReport
 
-__all__ = ["PlanRecord", "disable", "enable", "jit", "records"]
+__all__ = ["MemoryPlan", "MemoryReport", "PlanRecord", "analyze", "disable", "enable", "jit", "plan", "records"]
 
 _HOMES = {
+    "MemoryPlan": "xla_stalloc.plan.memory_plan",
+    "MemoryReport": "xla_stalloc.report.model",
     "PlanRecord": "xla_stalloc.plan.record",
+    "analyze": "xla_stalloc.report.analyze",
     "disable": "xla_stalloc.inject.switch",
     "enable": "xla_stalloc.inject.switch",
     "jit": "xla_stalloc.inject.jit",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from xla_stalloc.cli.analyze import analyze
 from xla_stalloc.cli.doctor import doctor
 from xla_stalloc.cli.train import train
 
@@ -17,6 +18,7 @@ def main() -> None:
     """
 
 
+main.add_command(analyze)
 main.add_command(doctor)
 main.add_command(train)
 

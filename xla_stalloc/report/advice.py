@@ -1,0 +1,96 @@
+"""What a program could do to need less memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from xla_stalloc.hlo import Instruction, Module, Shape, ShapeIndex
+from xla_stalloc.lifetimes import Lifetimes
+from xla_stalloc.report.donation import Place, array_places
+from xla_stalloc.report.model import Advice
+from xla_stalloc.report.sources import shortened, source_of
+from xla_stalloc.scheduling.elide import avoidable_copies
+
+_WORTH_SAYING = 0.1  # of the arguments and outputs: less than this that lives together is not worth a line
+_NAMED = 3  # readers of a copied argument that are named
+
+
+def copies(lifetimes: Lifetimes) -> Iterator[Advice]:
+    """Copies of donated arguments that another order makes unnecessary."""
+    for copy in avoidable_copies(lifetimes):
+        readers = sorted({source_of(reader) for reader in copy.readers})
+        forced = f", because it is still read at {_some(readers)}" if readers else ""
+        yield Advice(
+            kind="avoidable-copy",
+            text=f"avoidable copy of a donated argument: {_argument(copy.argument)} is copied before it is overwritten"
+            f"{forced}. Planning removes the copy by reading first, then writing",
+            bytes=copy.copy.shape.byte_size,
+            source=readers[0] if readers else source_of(copy.copy),
+        )
+
+
+def unusable_donations(module: Module, donated: Collection[Place]) -> Iterator[Advice]:
+    """Donated arguments whose memory no output takes over."""
+    aliased = {(parameter, index) for _, parameter, index, _ in module.input_output_alias}
+    sizes = {part.byte_size for part in _free_outputs(module).values()}
+    for number, index in sorted(set(donated) - aliased):
+        parameter = module.entry.parameters[number]
+        shape = parameter.shape.at(index)
+        if shape.byte_size in sizes:
+            why = "the output of that size has another type, shape, layout or sharding, or is taken"
+        else:
+            why = "there is no output of that size that could take over its memory"
+        yield Advice(
+            kind="unusable-donation",
+            text=f"donated in vain: {_argument(parameter)}, {shape}, stays next to the outputs; {why}",
+            bytes=shape.byte_size,
+            source=source_of(parameter),
+        )
+
+
+def live_together(module: Module, donated: Collection[Place]) -> Iterator[Advice]:
+    """Arguments that are kept beside outputs."""
+    parameters = module.entry.parameters
+    kept = {
+        place: parameters[place[0]].shape.at(place[1])
+        for place in array_places([parameter.shape for parameter in parameters])
+        if place not in donated
+    }
+    free = _free_outputs(module)
+    arguments, outputs = (sum(part.byte_size for part in parts.values()) for parts in (kept, free))
+    if min(arguments, outputs) <= _WORTH_SAYING * max(arguments, outputs):
+        return
+    unmatched = [(part.element_type, part.dimensions) for part in free.values()]
+    saved = 0
+    for part in kept.values():
+        if (part.element_type, part.dimensions) in unmatched:
+            unmatched.remove((part.element_type, part.dimensions))
+            saved += part.byte_size
+    if saved:
+        how = f"Donating those that are not needed afterwards (donate_argnums) could save up to {saved:,} bytes"
+    else:
+        how = "No argument has the shape of an output, so donation cannot help; smaller programs, one per output, can"
+    yield Advice(
+        kind="live-together",
+        text=f"arguments of {arguments:,} bytes and outputs of {outputs:,} bytes live together, "
+        f"{arguments + outputs:,} in all. {how}",
+        bytes=min(arguments, outputs),
+        source=source_of(module.entry.root),
+    )
+
+
+def _free_outputs(module: Module) -> dict[ShapeIndex, Shape]:
+    """The outputs in memory of their own, by index."""
+    aliased = {output for output, *_ in module.input_output_alias}
+    parts = module.entry.root.shape.subshapes()
+    return {index: part for index, part in parts if not part.is_tuple and index not in aliased}
+
+
+def _argument(parameter: Instruction) -> str:
+    return f"argument {parameter.op_name or parameter.name!r}"
+
+
+def _some(names: list[str]) -> str:
+    shown = [shortened(name) for name in names[:_NAMED]]
+    more = f" and {len(names) - _NAMED} other places" if len(names) > _NAMED else ""
+    return ", ".join(shown) + more

@@ -1,0 +1,145 @@
+"""Reports as text: sections that the terminal draws as tables, and that `render` writes as plain lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xla_stalloc.plan.explain import saved_percent, size, why_not_lower
+from xla_stalloc.plan.record import PlanRecord
+from xla_stalloc.report.model import Advice, MemoryReport, ModuleReport
+from xla_stalloc.report.sources import shortened
+
+_EXAMPLES = 3  # of each kind of advice
+_SHAPE_WIDTH = 40
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table with text below it.
+
+    Attributes:
+        title: above the table.
+        columns: their names; those that start with ``>`` are aligned to the right. Empty: there is no table.
+        rows: as many cells as there are columns.
+        notes: lines below the table.
+    """
+
+    title: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def sections(report: ModuleReport, top: int) -> Iterator[Section]:
+    """What there is to say about a module, with the `top` largest buffers that are live at its peak."""
+    yield _figures(report)
+    if report.live_at_peak:
+        yield _live(report, top)
+    if report.planned:
+        yield _stock_against_planned(report.planned)
+    if report.advice:
+        yield Section("advice", notes=tuple(_advice(report.advice)))
+
+
+def _figures(report: ModuleReport) -> Section:
+    platform = report.platform or "unknown platform"
+    devices = f", {report.num_partitions} partitions" if report.num_partitions > 1 else ""
+    rows: list[tuple[str, int | None, str]] = [
+        ("arguments", report.argument_bytes, ""),
+        ("outputs", report.output_bytes, ""),
+        ("aliases", report.alias_bytes, "outputs in the memory of donated arguments"),
+        ("temps", report.temp_bytes, _lost(report)),
+        ("peak", report.peak_bytes, "arguments + outputs - aliases + temps"),
+        ("lower bound of temps", report.lower_bound_bytes, "no order of the instructions needs less"),
+    ]
+    if report.constant_bytes:
+        rows.append(("constants", report.constant_bytes, "on top of the peak"))
+    rows += [
+        (f"memory space {space}", count, "temps, not counted above")
+        for space, count in report.other_memory_bytes.items()
+    ]
+    origin = "XLA's own figures" if report.figures == "xla" else "figures by emulation of XLA's buffer assignment"
+    return Section(
+        f"{report.name} on {platform}{devices}, {report.instructions:,} instructions, per device",
+        ("", ">bytes", ">", ""),
+        tuple(
+            (name, "" if count is None else f"{count:,}", "unknown" if count is None else size(count), note)
+            for name, count, note in rows
+        ),
+        (origin, *((f"not exact or not known: {report.reason}",) if report.reason else ())),
+    )
+
+
+def _lost(report: ModuleReport) -> str:
+    if report.temp_bytes is None or report.temp_peak_live_bytes is None:
+        return ""
+    return f"{report.temp_peak_live_bytes:,} live at once"
+
+
+def _live(report: ModuleReport, top: int) -> Section:
+    total = sum(buffer.bytes for buffer in report.live_at_peak)
+    shown = report.live_at_peak[:top]
+    rows = [
+        (
+            size(buffer.bytes),
+            f"{100 * buffer.bytes / total:.1f} %",
+            f"{buffer.kind} in {buffer.inside}" if buffer.inside else buffer.kind,
+            _cut(buffer.shape),
+            buffer.name,
+            shortened(buffer.source),
+        )
+        for buffer in shown
+    ]
+    rest = report.live_at_peak[top:]
+    notes = [f"and {len(rest):,} smaller ones, {size(sum(b.bytes for b in rest))} together"] if rest else []
+    inside = sum(buffer.bytes for buffer in report.live_at_peak if buffer.kind != "constant")
+    if report.peak_bytes is not None and (idle := report.peak_bytes - inside) > 0:
+        notes.append(f"the other {size(idle)} of the peak: outputs not written yet, tables of pointers, holes")
+    return Section(
+        f"live at the peak, while {report.peak_at} runs: {size(total)}",
+        (">size", ">share", "kind", "shape", "instruction", "source"),
+        tuple(rows),
+        tuple(notes),
+    )
+
+
+def _cut(shape: str) -> str:
+    return shape if len(shape) <= _SHAPE_WIDTH else shape[: _SHAPE_WIDTH - 3] + "..."
+
+
+def _advice(items: tuple[Advice, ...]) -> Iterator[str]:
+    """The largest of each kind, and how many more there are of it."""
+    for kind in dict.fromkeys(item.kind for item in items):
+        same = [item for item in items if item.kind == kind]
+        yield from (f"- {item.text}" for item in same[:_EXAMPLES])
+        if rest := same[_EXAMPLES:]:
+            yield f"- and {len(rest)} more of the same kind ({kind}), {size(sum(i.bytes for i in rest))} together"
+
+
+def _stock_against_planned(record: PlanRecord) -> Section:
+    counts = (record.stock_temp_bytes, record.temp_bytes, record.saved_bytes, record.lower_bound_bytes)
+    columns = (">stock", ">planned", ">saved", ">lower bound")
+    notes = (f"saved {saved_percent(record):.1f} %; {why_not_lower(record)}",)
+    return Section("temps, stock against planned", columns, (tuple(map(size, counts)),), notes)
+
+
+def render(report: MemoryReport, top: int = 20) -> str:
+    """All sections of all modules as plain text."""
+    found = (section for module in report.modules for section in sections(module, top))
+    return "\n\n".join(_plain(section) for section in found) + "\n"
+
+
+def _plain(section: Section) -> str:
+    lines = [section.title]
+    if section.columns:
+        header = tuple(column.removeprefix(">") for column in section.columns)
+        table = [header, *section.rows] if any(header) else list(section.rows)
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        for row in table:
+            cells = [
+                cell.rjust(width) if column.startswith(">") else cell.ljust(width)
+                for cell, width, column in zip(row, widths, section.columns, strict=True)
+            ]
+            lines.append(("  " + "  ".join(cells)).rstrip())
+    return "\n".join([*lines, *(f"  {note}" for note in section.notes)])
