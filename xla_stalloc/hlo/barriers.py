@@ -17,10 +17,9 @@ def without_barriers(module: Module) -> Module:
 
     Gone are the barriers, the tuples that only fed them, and the get-tuple-elements that took such tuples apart.
     """
-    with_barriers = {i.computation.id for i in module.instructions_by_id.values() if i.opcode == BARRIER}
-    if not with_barriers:
-        return module
-    return view(module, {c.id: _expansion(c) for c in module.computations if c.id in with_barriers})
+    running = (c for c in module.computations if c.is_scheduled or not module.is_scheduled)
+    with_barriers = [c for c in running if any(i.opcode == BARRIER for i in c.instructions)]
+    return view(module, {c.id: _expansion(c) for c in with_barriers}) if with_barriers else module
 
 
 def _expansion(computation: Computation) -> Edit:

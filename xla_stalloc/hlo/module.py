@@ -6,8 +6,9 @@ the rest is read from the message when asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NoReturn
 
 from google.protobuf.message import DecodeError
 
@@ -161,21 +162,33 @@ class Computation:
         "parameters",
         "proto",
         "root",
+        "read",
         "sequence",
     )
 
+    instructions: list[Instruction]
+    parameters: list[Instruction]
     root: Instruction
+    sequence: list[Instruction]
 
-    def __init__(self, proto: hlo_pb2.HloComputationProto, module: Module) -> None:
-        """Args: the message; what holds it. `Module` fills in the instructions."""
+    def __init__(
+        self, proto: hlo_pb2.HloComputationProto, module: Module, read: Callable[[Computation], None] | None = None
+    ) -> None:
+        """Args: the message; what holds it; what fills in the instructions when they are first asked for, if not now."""
         self.id: int = proto.id
         self.name: str = proto.name
         self.module = module
         self.proto = proto
-        self.instructions: list[Instruction] = []
-        self.parameters: list[Instruction] = []
-        self.sequence: list[Instruction] = self.instructions
         self.is_scheduled = False
+        self.read = read
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not there yet."""
+        if name not in ("instructions", "parameters", "root", "sequence") or self.read is None:
+            raise AttributeError(name)
+        read, self.read = self.read, None
+        read(self)
+        return getattr(self, name)
 
     def __repr__(self) -> str:
         """Name and size."""
@@ -191,7 +204,6 @@ class Module:
         source: where it comes from, for messages.
         entry: the computation that runs first.
         computations: callees before their callers.
-        instructions_by_id: every instruction of every computation.
         is_scheduled: whether the compiler has decided the order of its instructions.
         input_output_alias: results that take over an argument's memory:
             (output index, parameter number, index in the parameter, whether they must).
@@ -211,10 +223,13 @@ class Module:
         buffer_assignment: hlo_pb2.BufferAssignmentProto | None = None,
         num_partitions: int = 0,
         like: Module | None = None,
+        lazy: bool = False,
     ) -> None:
         """Args: the message; a name for messages; then what the source knows beside it ("", None, 0: nothing).
 
-        `like` is a module much like this one: computations without a schedule that are equal in both are shared.
+        `like` is a module much like this one: computations without a schedule are shared if they are equal in both.
+        `lazy` says that the message comes from XLA itself: such computations are then read, and checked, only when they
+        are asked for.
 
         Raises:
             HloError: the message is not a complete program.
@@ -228,10 +243,9 @@ class Module:
         self.stack_frames = StackFrames(proto.stack_frame_index)
         self.is_scheduled = bool(proto.schedule.sequences)
         self.computations: list[Computation] = []
-        self.instructions_by_id: dict[int, Instruction] = {}
         self._platform_of_source = platform
         self._platform: str | None = None
-        self._link(like)
+        self._link(like, lazy)
         self.input_output_alias: tuple[tuple[ShapeIndex, int, ShapeIndex, bool], ...] = tuple(
             (
                 tuple(alias.output_shape_index),
@@ -247,8 +261,16 @@ class Module:
         self._check_aliases()
 
     @classmethod
-    def from_bytes(cls, serialized: bytes, source: str, *, platform: str = "", like: Module | None = None) -> Module:
-        """Open a serialized HloModuleProto, e.g. what XLA hands to a compiler hook; `like` as in the constructor.
+    def from_bytes(
+        cls,
+        serialized: bytes,
+        source: str,
+        *,
+        platform: str = "",
+        like: Module | None = None,
+        lazy: bool = False,
+    ) -> Module:
+        """Open a serialized HloModuleProto, e.g. what XLA hands to a hook; `like` and `lazy` as in the constructor.
 
         Raises:
             HloError: these bytes are no HloModuleProto, or not a complete program.
@@ -257,7 +279,7 @@ class Module:
             proto = hlo_pb2.HloModuleProto.FromString(serialized)
         except DecodeError as error:
             raise HloError(source, f"expected a serialized HloModuleProto, but {error}", _ADVICE) from None
-        return cls(proto, source, platform=platform, like=like)
+        return cls(proto, source, platform=platform, like=like, lazy=lazy)
 
     @property
     def platform(self) -> str:
@@ -271,6 +293,11 @@ class Module:
             self._platform = told if not marked or (marked, told) == ("cuda", "rocm") else marked
         return self._platform
 
+    @cached_property
+    def instructions_by_id(self) -> dict[int, Instruction]:
+        """Every instruction of every computation."""
+        return {i.id: i for computation in self.computations for i in computation.instructions}
+
     def instruction(self, id: int) -> Instruction:
         """The instruction with an id.
 
@@ -278,6 +305,18 @@ class Module:
             KeyError: there is none.
         """
         return self.instructions_by_id[id]
+
+    def computation(self, id: int) -> Computation:
+        """The computation with an id.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return self._computations_by_id[id]
+
+    @cached_property
+    def _computations_by_id(self) -> dict[int, Computation]:
+        return {computation.id: computation for computation in self.computations}
 
     def fingerprint(self) -> str:
         """A name for what the program computes on which shapes: 32 hexadecimal digits.
@@ -322,18 +361,27 @@ class Module:
     def _fail(self, problem: str) -> NoReturn:
         raise HloError(self.source, f"module {self.name!r} is not a complete program: {problem}", _ADVICE)
 
-    def _link(self, like: Module | None) -> None:
+    def _link(self, like: Module | None, lazy: bool) -> None:
         shapes = ShapeTable()
         computations: dict[int, Computation] = {}
-        known = {c.id: c for c in like.computations if not c.is_scheduled} if like else {}
+        shared = self._shared_with(like) if like else {}
+        taken: set[int] = set()
+
+        def read(computation: Computation) -> None:
+            self._link_computation(computation, shapes, computations)
+
         for proto in self.proto.computations:
-            shared = known.get(proto.id)
-            if shared is not None and _is_same(shared, proto, computations):
-                computation = shared
-                self._add_instructions(computation, {i.id: i for i in computation.instructions})
-            else:
-                computation = Computation(proto, self)
-                self._link_computation(computation, shapes, computations)
+            computation = shared.get(proto.id)
+            if computation is None:
+                is_lazy = lazy and self.is_scheduled and proto.id not in self.proto.schedule.sequences
+                computation = Computation(proto, self, read if is_lazy else None)
+                if not is_lazy:
+                    read(computation)
+            if not (lazy or shared):
+                ids = {instruction.id for instruction in computation.instructions}
+                if not taken.isdisjoint(ids):
+                    self._fail(f"computation {computation.name!r} has an instruction id of another computation")
+                taken |= ids
             if computation.id in computations:
                 self._fail(f"two computations have id {computation.id}")
             computations[computation.id] = computation
@@ -347,10 +395,20 @@ class Module:
                 self._fail(f"a schedule for a missing computation, id {computation_id}")
             self._link_sequence(computations[computation_id], sequence.instruction_ids)
 
+    def _shared_with(self, like: Module) -> dict[int, Computation]:
+        """The other module's computations without a schedule, if all of them are equal here; else none."""
+        scheduled = self.proto.schedule.sequences
+        mine = {proto.id: proto for proto in self.proto.computations if proto.id not in scheduled}
+        theirs = {c.id: c for c in like.computations if not c.is_scheduled}
+        if mine.keys() != theirs.keys() or any(mine[id] != theirs[id].proto for id in mine):
+            return {}
+        return theirs
+
     def _link_computation(
         self, computation: Computation, shapes: ShapeTable, computations: Mapping[int, Computation]
     ) -> None:
         local: dict[int, Instruction] = {}
+        computation.parameters = []
         for proto in computation.proto.instructions:
             try:
                 instruction = Instruction(proto, shapes(proto.shape), computation)
@@ -373,7 +431,7 @@ class Module:
                 self._check_tuple_element(instruction)
             elif instruction.opcode in ("call", "fusion", "while", "conditional"):
                 self._check_call(instruction)
-        computation.instructions.extend(local.values())
+        computation.instructions = computation.sequence = list(local.values())
         computation.parameters.sort(key=lambda parameter: parameter.parameter_number)
         if [p.parameter_number for p in computation.parameters] != list(range(len(computation.parameters))):
             self._fail(f"the parameters of computation {computation.name!r} are not numbered from 0")
@@ -381,12 +439,6 @@ class Module:
         if root is None:
             self._fail(f"computation {computation.name!r} has no instruction with its root's id")
         computation.root = root
-        self._add_instructions(computation, local)
-
-    def _add_instructions(self, computation: Computation, local: Mapping[int, Instruction]) -> None:
-        if not self.instructions_by_id.keys().isdisjoint(local):
-            self._fail(f"computation {computation.name!r} has an instruction id of another computation")
-        self.instructions_by_id.update(local)
 
     def _check_tuple_element(self, instruction: Instruction) -> None:
         tuple_shapes = instruction.operands[0].shape.tuple_shapes if len(instruction.operands) == 1 else ()
@@ -394,6 +446,8 @@ class Module:
             self._fail(f"instruction {instruction.name!r} takes part {instruction.tuple_index} of no such tuple")
 
     def _check_call(self, instruction: Instruction) -> None:
+        if any(callee.read for callee in instruction.called):
+            return  # not read yet
         operands, parameters = len(instruction.operands), [len(callee.parameters) for callee in instruction.called]
         match instruction.opcode:
             case "while":
@@ -407,8 +461,9 @@ class Module:
 
     def _link_sequence(self, computation: Computation, ids: Iterable[int]) -> None:
         position = {id: step for step, id in enumerate(ids)}
-        sequence = [self.instructions_by_id.get(id) for id in position]
-        ordered = [i for i in sequence if i is not None and i.computation is computation]
+        local = {instruction.id: instruction for instruction in computation.instructions}
+        sequence = [local.get(id) for id in position]
+        ordered = [instruction for instruction in sequence if instruction is not None]
         if len(ordered) != len(computation.instructions) or len(sequence) != len(ordered):
             self._fail(f"the schedule of computation {computation.name!r} does not have each instruction once")
         for instruction in ordered:
@@ -433,18 +488,10 @@ class Module:
             self._fail(f"an alias or donation of something that is not there: {error}")
 
     def _recognize_platform(self) -> str:
-        for instruction in self.instructions_by_id.values():
-            config: bytes = instruction.proto.backend_config
+        for message in (i for computation in self.proto.computations for i in computation.instructions):
+            config: bytes = message.backend_config
             if config:
                 for key, platform in _BACKEND_CONFIG_KEYS.items():
                     if key in config:
                         return platform
         return ""
-
-
-def _is_same(
-    computation: Computation, proto: hlo_pb2.HloComputationProto, computations: Mapping[int, Computation]
-) -> bool:
-    """Whether the message is that of `computation` and calls the very same objects."""
-    called = (c for instruction in computation.instructions for c in instruction.called)
-    return bool(proto == computation.proto) and all(computations.get(c.id) is c for c in called)

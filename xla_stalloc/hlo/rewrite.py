@@ -41,20 +41,23 @@ def view(module: Module, edits: Mapping[int, Edit]) -> Module:
     Instructions keep their ids. Those that depend on a later one now are moved behind it, also in the schedule.
     """
     result = copy.copy(module)
-    result.instructions_by_id = dict(module.instructions_by_id)
+    for cached in ("instructions_by_id", "_computations_by_id"):
+        result.__dict__.pop(cached, None)
     rebuilt: dict[int, Computation] = {}
     computations = []
     for computation in module.computations:  # callees come before their callers
-        if computation.id in edits or any(c.id in rebuilt for i in computation.instructions for c in i.called):
+        if computation.id in edits or _calls(computation, rebuilt):
             edit = edits.get(computation.id, _NOTHING)
-            for instruction in computation.instructions:
-                del result.instructions_by_id[instruction.id]
             computation = rebuilt[computation.id] = _rebuild(computation, edit, result, rebuilt)
-            result.instructions_by_id.update((i.id, i) for i in computation.instructions)
         computations.append(computation)
     result.computations = computations
     result.entry = next(c for c in computations if c.id == module.entry.id)
     return result
+
+
+def _calls(computation: Computation, rebuilt: Mapping[int, Computation]) -> bool:
+    # What was not read yet is a fusion or the like, and only calls its like.
+    return not computation.read and any(c.id in rebuilt for i in computation.instructions for c in i.called)
 
 
 def _rebuild(old: Computation, edit: Edit, module: Module, rebuilt: Mapping[int, Computation]) -> Computation:
@@ -132,11 +135,14 @@ def serialize(module: Module, edits: Mapping[int, Edit], orders: Mapping[int, Se
 
 
 def _write(message: hlo_pb2.HloComputationProto, computation: Computation) -> None:
-    """Gives a computation's message the instructions of `computation`."""
-    del message.instructions[:]
-    for instruction in computation.instructions:
-        written = message.instructions.add()
-        written.CopyFrom(instruction.proto)
-        written.operand_ids[:] = [o.id for o in instruction.operands]
-        written.control_predecessor_ids[:] = [p.id for p in instruction.control_predecessors]
+    """Gives a computation's message the instructions of `computation`, touching no more than what differs."""
+    place = {instruction.id: number for number, instruction in enumerate(computation.instructions)}
+    message.instructions.sort(key=lambda written: place.get(written.id, len(place)))
+    del message.instructions[len(place) :]
+    for written, instruction in zip(message.instructions, computation.instructions, strict=True):
+        operands, control = [o.id for o in instruction.operands], [p.id for p in instruction.control_predecessors]
+        if written.operand_ids != operands:
+            written.operand_ids[:] = operands
+        if written.control_predecessor_ids != control:
+            written.control_predecessor_ids[:] = control
     message.root_id = computation.root.id

@@ -12,6 +12,22 @@ from xla_stalloc.lifetimes.dataflow import Dataflow, ShapeIndex, Value
 InPlacePair = tuple[int, ShapeIndex, ShapeIndex]
 
 
+_UPDATES = frozenset(
+    (
+        "all-reduce-start",
+        "async-start",
+        "collective-permute",
+        "collective-permute-start",
+        "custom-call",
+        "dynamic-update-slice",
+        "fusion",
+        "ragged-all-to-all",
+        "scatter",
+        "set-dimension-size",
+    )
+)
+
+
 class InPlace:
     """The in-place pairs of instructions, computed once per instruction."""
 
@@ -49,6 +65,9 @@ class InPlace:
 
     def _fusion(self, fusion: Instruction) -> Iterator[InPlacePair]:
         """Pairs that hold because the fused computation updates one of its parameters in place."""
+        # Looked up in the message first: reading a computation costs far more, and few fusions update anything.
+        if not any(message.opcode in _UPDATES for message in fusion.called[0].proto.instructions):
+            return
         root = fusion.called[0].root
         for output, shape in fusion.shape.subshapes():
             if shape.is_tuple:

@@ -192,9 +192,11 @@ class Lifetimes:
     @cached_property
     def _num_thread_local(self) -> int:
         """How many buffers XLA gives to computations that are applied per element (reducers, comparators)."""
-        fused = {c.id for i in self.module.instructions_by_id.values() if i.opcode == "fusion" for c in i.called}
+        # From the messages, so that computations that nothing else asks for stay unread.
+        messages = (i for c in self.module.computations for i in c.proto.instructions if i.opcode == "fusion")
+        fused = {id for message in messages for id in message.called_computation_ids}
         return sum(
-            len(c.instructions)
+            len(c.proto.instructions)
             for c in self.module.computations
             if c.id not in self.dataflow.order and c.id not in fused
         )

@@ -132,7 +132,8 @@ class Dataflow:
     def _propagate(self) -> None:
         queue = list(range(len(self._priority)))  # sorted, therefore a heap
         queued = set(queue)
-        by_priority: list[Instruction] = [self.module.instructions_by_id[i] for i in self._priority]
+        instructions = {i.id: i for order in self.order.values() for i in order}
+        by_priority: list[Instruction] = [instructions[id] for id in self._priority]
 
         def push(instruction: Instruction) -> None:
             priority = self._priority[instruction.id]

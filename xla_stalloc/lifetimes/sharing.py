@@ -5,6 +5,7 @@ its buffer assignment ask (xla/hlo/analysis/hlo_dataflow_analysis.cc).
 """
 
 from xla_stalloc.hlo import Computation, Instruction
+from xla_stalloc.hlo.schema.hlo_pb2 import HloInstructionProto
 from xla_stalloc.lifetimes.alias import InPlace
 from xla_stalloc.lifetimes.dataflow import ShapeIndex
 
@@ -27,7 +28,7 @@ class Sharing:
     def __init__(self, in_place: InPlace) -> None:
         """Nothing is known at first."""
         self._in_place = in_place
-        self._elementwise_uses: dict[tuple[int, int], bool] = {}
+        self._fusions: dict[int, _Fusion] = {}  # by id of the computation
 
     def allowed(
         self, operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex
@@ -61,34 +62,69 @@ class Sharing:
         return self._elementwise_on(user, numbers[0])
 
     def _all_uses_elementwise(self, fused: Computation, parameter: int) -> bool:
-        key = (fused.id, parameter)
-        known = self._elementwise_uses.get(key)
+        fusion = self._fusions.get(fused.id)
+        if fusion is None:
+            fusion = self._fusions[fused.id] = _Fusion(fused)
+        known = fusion.elementwise.get(parameter)
         if known is None:
-            known = self._elementwise_uses[key] = self._search_uses(fused.parameters[parameter])
+            known = fusion.elementwise[parameter] = self._search_uses(fusion, parameter)
         return known
 
-    def _search_uses(self, start: Instruction) -> bool:
-        """Whether everything computed from `start` inside its fusion depends on it element by element."""
-        pending, seen = [start], {start.id}
+    def _search_uses(self, fusion: "_Fusion", parameter: int) -> bool:
+        """Whether everything computed from the parameter inside its fusion depends on it element by element."""
+        pending = [fusion.parameters[parameter]]
+        seen = set(pending)
         while pending:
-            current = pending.pop()
-            for user in current.users:
-                for number, operand in enumerate(user.operands):
-                    if operand is current and user.opcode != "tuple" and not self._elementwise_on(user, number):
-                        return False
+            for user, operand in fusion.uses.get(pending.pop(), ()):
+                if user.opcode != "tuple" and not self._message_elementwise_on(fusion, user, operand):
+                    return False
                 if user.id not in seen:
                     seen.add(user.id)
-                    pending.append(user)
+                    pending.append(user.id)
         return True
 
+    def _message_elementwise_on(self, fusion: "_Fusion", user: HloInstructionProto, operand: int) -> bool:
+        match user.opcode:
+            case "dynamic-update-slice":
+                return operand == 0
+            case "bitcast-convert":  # to a type of another width: of other dimensions
+                return list(user.shape.dimensions) == fusion.dimensions(user.operand_ids[0])
+            case "fusion":
+                inner = fusion.computation.module.computation(user.called_computation_ids[0])
+                return user.fusion_kind == "kLoop" and self._all_uses_elementwise(inner, operand)
+        return user.opcode in _ELEMENTWISE
+
     def _elementwise_on(self, instruction: Instruction, operand: int) -> bool:
-        if instruction.opcode == "dynamic-update-slice":
-            return operand == 0
-        if instruction.opcode == "fusion":
-            return instruction.fusion_kind == "kLoop" and self._all_uses_elementwise(instruction.called[0], operand)
-        if instruction.opcode == "bitcast-convert":
-            return instruction.shape.byte_size == instruction.operands[0].shape.byte_size
+        match instruction.opcode:
+            case "dynamic-update-slice":
+                return operand == 0
+            case "bitcast-convert":
+                return instruction.shape.byte_size == instruction.operands[0].shape.byte_size
+            case "fusion":
+                return instruction.fusion_kind == "kLoop" and self._all_uses_elementwise(instruction.called[0], operand)
         return instruction.opcode in _ELEMENTWISE
+
+
+class _Fusion:
+    """What is used where in a fused computation.
+
+    Read from the messages, which costs a fraction of reading the computation itself, and is all that is ever asked of
+    most fusions of a module.
+    """
+
+    def __init__(self, computation: Computation) -> None:
+        self.computation = computation
+        self.elementwise: dict[int, bool] = {}  # by parameter number
+        self.parameters: dict[int, int] = {}  # number -> id
+        self.uses: dict[int, list[tuple[HloInstructionProto, int]]] = {}  # id -> (user, operand number)
+        for message in computation.proto.instructions:
+            if message.opcode == "parameter":
+                self.parameters[message.parameter_number] = message.id
+            for number, operand in enumerate(message.operand_ids):
+                self.uses.setdefault(operand, []).append((message, number))
+
+    def dimensions(self, id: int) -> list[int]:
+        return next(list(m.shape.dimensions) for m in self.computation.proto.instructions if m.id == id)
 
 
 def _subshape(instruction: Instruction, index: ShapeIndex) -> object:

@@ -50,7 +50,7 @@ def _without_garbage_collection() -> Iterator[None]:
 
 def _plan(serialized: bytes, options: PlanOptions) -> PlannedModule:
     started = time.perf_counter()
-    stock = Module.from_bytes(serialized, "compiler hook")
+    stock = Module.from_bytes(serialized, "compiler hook", lazy=True)
     start, found = search(stock, options)
     planned: bytes | None = None
     if found.temp_bytes < start.temp_bytes:

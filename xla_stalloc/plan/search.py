@@ -41,8 +41,8 @@ class Found:
     @property
     def known_orders(self) -> dict[int, list[int]]:
         """The orders without the instructions that `lifetimes` does not know: optimization barriers."""
-        instructions = self.lifetimes.module.instructions_by_id
-        return {computation: [id for id in order if id in instructions] for computation, order in self.orders.items()}
+        known = self.lifetimes.numbering.instruction
+        return {computation: [id for id in order if id in known] for computation, order in self.orders.items()}
 
     def with_order(self, computation: int, order: Sequence[int]) -> "Found":
         """The same with another order for one computation."""

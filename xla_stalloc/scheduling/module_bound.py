@@ -27,9 +27,10 @@ def module_lower_bound(module: Module, lifetimes: Lifetimes, pin_collectives: bo
         if computation.id not in lifetimes.dataflow.order:
             continue
         region = extract(module, lifetimes, computation, _MOVABLE, pin_collectives)
+        instructions = {instruction.id: instruction for instruction in computation.instructions}
         lumps = []
         for members, shared in zip(region.members, region.shared_bytes, strict=True):
-            called = (c.id for id in members for c in module.instructions_by_id[id].called)
+            called = (c.id for id in members for c in instructions[id].called)
             lumps.append(max(max((bounds.get(id, 0) for id in called), default=0) - shared, 0))
         bounds[computation.id] = lower_bound(dataclasses.replace(region.graph, lump_bytes=lumps))
     elsewhere = sum(buffer.bytes for buffer in lifetimes.buffers if buffer.kind in (Kind.DONATED, Kind.OUTPUT))
