@@ -161,8 +161,8 @@ class Computation:
         "name",
         "parameters",
         "proto",
-        "root",
         "read",
+        "root",
         "sequence",
     )
 
@@ -174,7 +174,7 @@ class Computation:
     def __init__(
         self, proto: hlo_pb2.HloComputationProto, module: Module, read: Callable[[Computation], None] | None = None
     ) -> None:
-        """Args: the message; what holds it; what fills in the instructions when they are first asked for, if not now."""
+        """Args: the message; what holds it; what reads the instructions when they are first asked for, if not now."""
         self.id: int = proto.id
         self.name: str = proto.name
         self.module = module
