@@ -71,7 +71,7 @@ class Program:
     instructions: int
     buffers: int
     callees: Csr
-    starts: Csr
+    start: list[int]
     positions: Csr
     uses: Csr
     read_only_argument: list[int]

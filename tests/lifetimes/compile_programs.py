@@ -177,7 +177,11 @@ def random_numbers():
 
     def random_numbers(key):
         keys = jax.random.split(key, 4)
-        return jax.random.normal(keys[0], (256, 256)), jax.random.permutation(keys[1], 512), jax.random.gamma(keys[2], 2.0)
+        return (
+            jax.random.normal(keys[0], (256, 256)),
+            jax.random.permutation(keys[1], 512),
+            jax.random.gamma(keys[2], 2.0),
+        )
 
     return jax.jit(random_numbers), (S((2,), jnp.uint32),)
 

@@ -3,6 +3,7 @@
 No exception is made for any buffer of any of these programs.
 """
 
+import lzma
 import os
 import re
 import subprocess
@@ -19,9 +20,10 @@ SCHEDULERS = {
     "breadth_first": "",
     "memory_optimized": "--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
 }
-PROGRAMS = [
-    name for name in re.findall(r"^def (\w+)\(", (HERE / "compile_programs.py").read_text(), flags=re.M)
-]  # fmt: skip
+PROGRAMS = re.findall(r"^def (\w+)\(", (HERE / "compile_programs.py").read_text(), flags=re.M)
+
+# Programs of the real GPU and TPU compilers, each with XLA's live ranges beside it.
+DEVICE_PROGRAMS = Path(os.environ.get("XLA_STALLOC_PROGRAMS") or HERE.parents[2] / "shared" / "programs")
 
 
 @pytest.fixture(scope="module", params=SCHEDULERS)
@@ -45,9 +47,8 @@ def _open(dumps, program):
     return hlo.open(proto), proto
 
 
-def _xla_live_ranges(proto):
+def _xla_live_ranges(text):
     """(value, start, end) in the order of XLA's value ids."""
-    text = proto.with_name(proto.name.replace(".hlo.pb", "-live-range.txt")).read_text()
     text = text.split("BufferLiveRange:\n")[1].split("LiveRanges at")[0]
     found = re.findall(r"^    (\S+?)\{([\d,]*)\}(?: *\(phi\))?:(-?\d+)-(-?\d+)$", text, flags=re.M)
     return [(f"{name}{{{index}}}", int(start), int(end)) for name, index, start, end in found]
@@ -58,8 +59,19 @@ def test_every_live_range_equals_xlas(dumps, program):
     module, proto = _open(dumps, program)
     analysis = lifetimes.of(module)
     ours = [(repr(value), *analysis.live_range(value)) for value in analysis.values]
-    assert ours == _xla_live_ranges(proto)
+    assert ours == _xla_live_ranges(proto.with_name(proto.name.replace(".hlo.pb", "-live-range.txt")).read_text())
     assert len(ours) > 3
+
+
+@pytest.mark.skipif(not DEVICE_PROGRAMS.is_dir(), reason="set XLA_STALLOC_PROGRAMS to a folder of device programs")
+@pytest.mark.parametrize("name", ["gpu_1b_unrolled", "gpu_8b_unrolled", "tpu_tiny"])
+def test_device_programs_too(name):
+    """Asynchronous copies and collectives, and memory spaces other than the main one."""
+    analysis = lifetimes.of(hlo.open(DEVICE_PROGRAMS / f"{name}.hlo.pb.xz"))
+    ours = {repr(value): analysis.live_range(value) for value in analysis.values}
+    with lzma.open(DEVICE_PROGRAMS / f"{name}.live-range.txt.xz", "rt") as file:
+        theirs = {value: (start, end) for value, start, end in _xla_live_ranges(file.read())}
+    assert ours == theirs and len(ours) > 1000
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -81,8 +81,7 @@ LiveRanges live_ranges(const Program& program, const Sequences& sequences) {
   const int values = static_cast<int>(program.buffer.size());
   out.last_positions.assign(values, 0);
   for (int v = 0; v < values; ++v) {
-    int start = program_end, end = -1, place = 0;
-    for (const Moment moment : program.starts[v]) start = std::min(start, line.at(moment));
+    int end = -1, place = 0;
     for (const Moment moment : program.positions[v]) {
       if (line.at(moment) > end) {
         end = line.at(moment);
@@ -91,7 +90,7 @@ LiveRanges live_ranges(const Program& program, const Sequences& sequences) {
       ++place;
     }
     for (const Moment moment : program.uses[v]) end = std::max(end, line.at(moment));
-    out.starts.push_back(start);
+    out.starts.push_back(line.at(program.start[v]));
     out.ends.push_back(program.read_only_argument[v] ? program_end : end);
   }
   normalize_aliased(program, out);
@@ -110,7 +109,7 @@ void register_live_ranges(nb::module_& m) {
       .def_rw("instructions", &Program::instructions)
       .def_rw("buffers", &Program::buffers)
       .def_rw("callees", &Program::callees)
-      .def_rw("starts", &Program::starts)
+      .def_rw("start", &Program::start)
       .def_rw("positions", &Program::positions)
       .def_rw("uses", &Program::uses)
       .def_rw("read_only_argument", &Program::read_only_argument)

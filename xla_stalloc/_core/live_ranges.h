@@ -21,11 +21,11 @@ struct Program {
   int buffers = 0;
   Csr callees;     // of each instruction: the computations that run just before it, in order
   // Values are numbered in the order of XLA's value ids.
-  Csr starts;      // of each value: it lives from the earliest of these moments ...
+  std::vector<Moment> start;  // of each value: it lives from here ...
   Csr positions;   // ... until the latest of its positions (the defining one first) ...
   Csr uses;        // ... and uses
   std::vector<std::uint8_t> read_only_argument;  // of each value: it lives until the program ends
-  std::vector<int> buffer;               // of each value: its must-alias set
+  std::vector<int> buffer;    // of each value: its must-alias set
 };
 
 // Of each computation, its instructions in order; computations that are applied per element have none.

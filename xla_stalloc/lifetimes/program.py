@@ -1,6 +1,6 @@
 """The program as numbers: what defines and uses each value, for the live range kernel."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -92,17 +92,20 @@ def build(dataflow: Dataflow, numbering: Numbering, buffers: Sequence[Buffer]) -
         for v in dataflow.values
     ]
     asynchronous = _asynchronous_callers(dataflow)
-    program.starts = csr(_starts(v, numbering) for v in dataflow.values)
+    program.start = [_start(v, numbering, dataflow.callers) for v in dataflow.values]
     program.positions = csr((numbering.at(i) for i, _ in v.positions) for v in dataflow.values)
     program.uses = csr(_ends(v, numbering, asynchronous) for v in dataflow.values)
     return program
 
 
-def _starts(value: Value, numbering: Numbering) -> list[int]:
+def _start(value: Value, numbering: Numbering, callers: Mapping[int, Instruction]) -> int:
     instruction = value.instruction
     if instruction.opcode == "parameter":
-        return [numbering.begin_of(instruction.computation)]
-    return [numbering.instruction[instruction.id]]
+        return numbering.begin_of(instruction.computation)
+    caller = callers.get(instruction.computation.id)
+    if caller is not None and caller.opcode == "async-start":
+        instruction = caller  # what it starts has no time of its own
+    return numbering.instruction[instruction.id]
 
 
 def _ends(value: Value, numbering: Numbering, asynchronous: dict[int, Instruction]) -> list[int]:
