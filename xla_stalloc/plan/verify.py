@@ -5,7 +5,9 @@ hanging job in silence, is checked here: values overwritten before their last re
 effects, the work that hides asynchronous transfers, and that nothing else about the module has changed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+
+from google.protobuf.message import Message
 
 from xla_stalloc.hlo import Computation, Instruction, Module
 from xla_stalloc.hlo.barriers import without_barriers
@@ -36,14 +38,25 @@ def verify(stock: Module, serialized: bytes, pin_collectives: bool = True) -> No
     planned = Module.from_bytes(serialized, "planned module", platform=stock.platform, like=stock)
     if [c.id for c in stock.computations] != [c.id for c in planned.computations]:
         raise PlanError(f"{planned.name}: the planned module does not have the same computations")
+    _same_fields(planned.name, stock.proto, planned.proto, "computations", "schedule")
     for before, after in zip(stock.computations, planned.computations, strict=True):
         if before is after:
             continue
+        _same_fields(after.name, before.proto, after.proto, "instructions", "root_id")
         _same_instructions(stock, before, after)
+        if before.is_scheduled != after.is_scheduled:
+            raise PlanError(f"{after.name}: the planned module has a schedule for it where stock has none, or lacks it")
         if before.is_scheduled:
             _same_order_of_effects(before, after, pin_collectives)
             _same_async_windows(before, after)
     _nothing_overwritten(of(without_barriers(planned)))
+
+
+def _same_fields(name: str, before: Message, after: Message, *may_differ: str) -> None:
+    old, new = ({f.name: v for f, v in m.ListFields() if f.name not in may_differ} for m in (before, after))
+    for field in sorted({*old, *new}):
+        if old.get(field) != new.get(field):
+            raise PlanError(f"{name}: the planned module changes its {field}")
 
 
 def _same_instructions(stock: Module, before: Computation, after: Computation) -> None:
@@ -126,23 +139,45 @@ def _nothing_overwritten(lifetimes: Lifetimes) -> None:
     for buffer in lifetimes.buffers:
         lives = sorted((*lifetimes.live_range(value), value.id, value) for value in buffer.values)
         for place, (*_, earlier) in enumerate(lives):
-            readers = [user for user, _, _ in uses(earlier)]
             for *_, later in lives[place + 1 :]:
-                for reader in _too_late(lifetimes, time, readers, later):
-                    raise PlanError(
-                        f"{reader.name}: reads {earlier.instruction.name!r} after {later.instruction.name!r} has "
-                        "overwritten it"
-                    )
+                # Phis and parameters name memory that others have written; those are in the buffer themselves.
+                if not later.is_phi and later.instruction.opcode != "parameter":
+                    _read_before(lifetimes, time, earlier, later)
 
 
-def _too_late(
-    lifetimes: Lifetimes, time: dict[int, int], readers: Iterable[Instruction], later: Value
-) -> Iterable[Instruction]:
-    if later.is_phi or later.instruction.opcode == "parameter":
-        return  # names memory that others have written; those are in the set themselves
-    written = time[later.instruction.id]
-    for reader in readers:
-        # A loop reads its initial values when it starts: before its body, which stands before it in the flat schedule.
-        starts = reader.called[0].parameters[0] if reader.opcode == "while" else reader
-        if reader.opcode != "call" and time[starts.id] > written:
-            yield reader
+def _read_before(lifetimes: Lifetimes, time: Mapping[int, int], earlier: Value, later: Value) -> None:
+    writer = later.instruction
+    for reader, number, index in uses(earlier):
+        if reader is writer:
+            too_late = not lifetimes.sharing.allowed(reader.operands[number], index, reader, later.index)
+        elif reader.opcode == "call":
+            continue  # its callee's own reads count
+        else:
+            # A loop reads its initial values when it starts: before its body, which stands before it in the schedule.
+            starts = reader.called[0].parameters[0] if reader.opcode == "while" else reader
+            too_late = time[starts.id] > time[writer.id] and not _exclusive(lifetimes, reader, writer)
+        if too_late:
+            raise PlanError(
+                f"{reader.name}: reads {earlier.instruction.name!r} when {writer.name!r} may have overwritten it"
+            )
+    for holder, _ in earlier.positions:
+        if holder is holder.computation.root and holder.computation in _around(lifetimes, writer):
+            raise PlanError(
+                f"{writer.name}: overwrites {earlier.instruction.name!r}, a result of {holder.computation.name!r}"
+            )
+
+
+def _around(lifetimes: Lifetimes, instruction: Instruction) -> dict[Computation, Instruction]:
+    """The computations that an instruction runs in, from within, each with what calls the one before; itself first."""
+    around = {instruction.computation: instruction}
+    while instruction.computation.id in lifetimes.dataflow.callers:
+        instruction = lifetimes.dataflow.callers[instruction.computation.id]
+        around[instruction.computation] = instruction
+    return around
+
+
+def _exclusive(lifetimes: Lifetimes, some: Instruction, other: Instruction) -> bool:
+    """Whether two instructions are in different branches of one conditional."""
+    mine, others = _around(lifetimes, some), _around(lifetimes, other)
+    meeting = next(computation for computation in mine if computation in others)
+    return mine[meeting] is others[meeting] and mine[meeting].opcode == "conditional"

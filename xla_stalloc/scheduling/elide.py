@@ -60,6 +60,8 @@ def _candidates(lifetimes: Lifetimes) -> Iterator[AvoidableCopy]:
         writers = {value.instruction.id: value.instruction for value in others}
         if not others or any(writer.computation is not entry for writer in writers.values()):
             continue
+        if any(instruction is entry.root for instruction, _ in copied.positions):
+            continue  # a result of its own, still needed behind the last instruction
         readers = _readers(lifetimes, (source, copied), copy, others)
         if readers is not None:
             yield AvoidableCopy(copy, argument, readers, tuple(writers.values()))
