@@ -68,5 +68,5 @@ def show(report: MemoryReport, top: int) -> None:
                 table.add_row(*map(Text, row))  # as Text, since names may hold brackets
             console.print(table if section.columns else Text(section.title, style="italic"))
             for note in section.notes:
-                console.print(Text(note))
+                console.print(Text(note), soft_wrap=True)
             console.print()

@@ -139,10 +139,14 @@ class _Analysis:
             versions.append((without, of(without_barriers(without), like=self.lifetimes)))
         try:
             # Of all orders, also those that let collectives change places, which one process may do.
-            return min(module_lower_bound(*version, pin_collectives=False) for version in versions)
+            bound = min(module_lower_bound(*version, pin_collectives=False) for version in versions)
         except ValueError as error:
             self.reasons.append(f"lower bound: {error}")
             return None
+        if self.figures.temp is not None and bound > self.figures.temp:
+            self.reasons.append(f"lower bound: {bound} was found, which XLA's own order disproves")
+            return None
+        return bound
 
     def _plan(self) -> PlanRecord | None:
         if not self._may_plan():

@@ -45,9 +45,14 @@ def from_xla(assignment: hlo_pb2.BufferAssignmentProto) -> Figures:
         found["output"] += allocation.size * allocation.maybe_live_out
         found["alias"] += allocation.size * (is_parameter and allocation.maybe_live_out)
         found["constant"] += allocation.size * allocation.is_constant
-        is_temp = not (is_parameter or allocation.maybe_live_out or allocation.is_constant)
-        found["temp"] += allocation.size * is_temp
+        found["temp"] += allocation.size * is_temp(allocation)
     return _figures("xla", found, dict(sorted(other.items())))
+
+
+def is_temp(allocation: hlo_pb2.BufferAllocationProto) -> bool:
+    """Whether an allocation is there only while the program runs."""
+    is_held = allocation.is_entry_computation_parameter or allocation.maybe_live_out or allocation.is_constant
+    return not (is_held or allocation.is_thread_local)
 
 
 def from_emulation(lifetimes: Lifetimes, assignment: Assignment) -> Figures:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xla_stalloc.hlo import Instruction, Module, ShapeIndex
 from xla_stalloc.hlo.schema import hlo_pb2
 from xla_stalloc.lifetimes import Assignment, Kind, Lifetimes, Value
+from xla_stalloc.report.figures import is_temp
 from xla_stalloc.report.model import LiveBuffer
 from xla_stalloc.report.sources import source_of
 
@@ -98,18 +99,20 @@ def from_traces(module: Module, lifetimes: Lifetimes | None) -> Peak | None:
 
 def _main_trace(assignment: hlo_pb2.BufferAssignmentProto) -> hlo_pb2.HeapSimulatorTrace | None:
     """The trace of the largest temp allocation in main memory."""
-    temps = {
-        a.index: a.size
-        for a in assignment.buffer_allocations
-        if a.color == 0
-        and not (a.is_entry_computation_parameter or a.maybe_live_out or a.is_constant or a.is_thread_local)
+    # Which allocation a trace is of can be told by its buffers only: the index in the trace is from before XLA combines
+    # allocations.
+    size_around = {
+        assigned.logical_buffer_id: allocation.size
+        for allocation in assignment.buffer_allocations
+        if allocation.color == 0 and is_temp(allocation)
+        for assigned in allocation.assigned
     }
     traces = [
-        t
-        for t in assignment.heap_simulator_traces
-        if t.whole_module_simulation and t.events and t.buffer_allocation_index in temps
+        trace
+        for trace in assignment.heap_simulator_traces
+        if trace.whole_module_simulation and trace.events and trace.events[0].buffer_id in size_around
     ]
-    return max(traces, key=lambda trace: temps[trace.buffer_allocation_index], default=None)
+    return max(traces, key=lambda trace: size_around[trace.events[0].buffer_id], default=None)
 
 
 def _unpadded(module: Module, buffer: hlo_pb2.LogicalBufferProto) -> int:
@@ -160,7 +163,7 @@ def _describe(instruction: Instruction, index: ShapeIndex, kind: str, inside: st
         name=_name(instruction, index),
         bytes=shape.byte_size,
         shape=str(shape),
-        source=source_of(instruction),
+        source=source_of(instruction, index),
         kind=kind,
         op_name=instruction.op_name,
         inside=inside,

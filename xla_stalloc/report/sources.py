@@ -6,24 +6,27 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import PurePath
 
-from xla_stalloc.hlo import Instruction
+from xla_stalloc.hlo import Instruction, ShapeIndex
 
-_PARTS = 2  # of a path that are enough to know the file
+_PART = "get-tuple-element"
+_NAMES = 2  # of a path that are enough to know the file
 _SEARCHED = 64  # instructions looked at for one that has a source
 
 
-def source_of(instruction: Instruction) -> str:
-    """``file:line``; of an argument, its name; ``""`` if nothing tells.
+def source_of(instruction: Instruction, index: ShapeIndex = ()) -> str:
+    """Where the value at `index` of an instruction comes from.
 
-    What the compiler has made up (copies, broadcasts of constants) has no line of its own: it gets that of what it was
-    made from, or of what it was made for.
+    Returns ``file:line``; of an argument, its name; ``""`` if nothing tells. What the compiler has made up (copies,
+    broadcasts of constants, the state of a loop inside it) has no line of its own: it gets that of what it was made
+    from, or of what it was made for.
     """
     if _is_argument(instruction):
         return _name(instruction)
+    parts = [user for user in instruction.users if index and user.opcode == _PART and user.tuple_index == index[0]]
     return (
-        _search(instruction, _before, _line)
-        or _search(instruction, _after, _line)
-        or _search(instruction, _before, _name)
+        _search([instruction], _before, _line)
+        or _search(parts or [instruction], _after, _line)
+        or _search([instruction], _before, _name)
     )
 
 
@@ -32,15 +35,15 @@ def shortened(source: str) -> str:
     file, colon, line = source.rpartition(":")
     if not colon or not line.isdigit():
         return source
-    return "/".join(PurePath(file).parts[-_PARTS:]) + f":{line}"
+    return "/".join(PurePath(file).parts[-_NAMES:]) + f":{line}"
 
 
 _Neighbours = Callable[[Instruction], list[Instruction]]
 
 
-def _search(instruction: Instruction, neighbours: _Neighbours, tell: Callable[[Instruction], str]) -> str:
+def _search(instructions: list[Instruction], neighbours: _Neighbours, tell: Callable[[Instruction], str]) -> str:
     """What the nearest instruction that tells something tells."""
-    waiting, seen = deque([instruction]), {instruction.id}
+    waiting, seen = deque(instructions), {instruction.id for instruction in instructions}
     while waiting and len(seen) < _SEARCHED:
         found = waiting.popleft()
         if told := tell(found):
