@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,3 +101,14 @@ def test_an_unknown_module_and_a_bad_option_exit_with_2() -> None:
     assert "It has: jit_train_step" in result.stderr
     assert xla_stalloc(str(MODULE), "--top", "-1").exit_code == 2
     assert xla_stalloc().exit_code == 2
+
+
+def test_progress_is_shown_to_a_terminal_only() -> None:
+    program = [sys.executable, "-c", "from xla_stalloc.cli.main import main; main()", "analyze", str(MODULE), "--json"]
+    assert subprocess.run(program, capture_output=True, check=True).stderr == b""
+    terminal, end = pty.openpty()
+    subprocess.run(program, stdout=subprocess.DEVNULL, stderr=end, env={**os.environ, "TERM": "xterm"}, check=True)
+    os.close(end)
+    shown = os.read(terminal, 1 << 16)
+    os.close(terminal)
+    assert b"jit_train_step" in shown

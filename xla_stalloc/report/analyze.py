@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from xla_stalloc import hlo
 from xla_stalloc.hlo import HloError, Module
@@ -17,6 +19,8 @@ from xla_stalloc.report.donation import donated
 from xla_stalloc.report.model import Advice, MemoryReport, ModuleReport
 from xla_stalloc.scheduling.elide import avoidable_copies, edit_for
 from xla_stalloc.scheduling.module_bound import module_lower_bound
+
+_T = TypeVar("_T")
 
 
 def analyze(source: Any, *, plan: bool = False, name: str | None = None) -> MemoryReport:
@@ -63,22 +67,28 @@ class _Analysis:
         self.module = module
         self.donated = donated(module, source)
         self.reasons: list[str] = []
-        self.lifetimes: Lifetimes | None = None
-        self.assignment: Assignment | None = None
-        self._emulate()
+        self.lifetimes: Lifetimes | None = self._attempt("live ranges", self._live_ranges)
+        self.assignment: Assignment | None = self._attempt("buffer assignment", self._assignment)
         self.figures = self._figures()
         # Where it reproduces XLA's own figure, the emulation is trusted with everything else.
         self.trusted = self.assignment is not None and self.assignment.temp_bytes == self.figures.temp
 
-    def _emulate(self) -> None:
-        if not self.module.is_scheduled:
-            self.reasons.append("the module has no schedule: it was not compiled")
-            return
+    def _attempt(self, what: str, compute: Callable[[], _T | None]) -> _T | None:
         try:
-            self.lifetimes = of(without_barriers(self.module))
-            self.assignment = self.lifetimes.assignment()
-        except ValueError as error:
-            self.reasons.append(f"live ranges: {error}")
+            return compute()
+        # Also of what nobody has thought of: a report of all that is known is better than none.
+        except Exception as error:
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            self.reasons.append(f"{what}: {kind}{error}")
+            return None
+
+    def _live_ranges(self) -> Lifetimes | None:
+        if not self.module.is_scheduled:
+            raise ValueError("the module has no schedule: it was not compiled")
+        return of(without_barriers(self.module))
+
+    def _assignment(self) -> Assignment | None:
+        return self.lifetimes.assignment() if self.lifetimes else None
 
     def _figures(self) -> figures.Figures:
         if self.module.buffer_assignment is not None:
@@ -93,8 +103,8 @@ class _Analysis:
         return figures.from_emulation(self.lifetimes, self.assignment)
 
     def report(self, plan: bool) -> ModuleReport:
-        found = self._peak()
-        bound = self._lower_bound()
+        found = self._attempt("peak", self._peak)
+        bound = self._attempt("lower bound", self._lower_bound)
         return ModuleReport(
             name=self.module.name,
             platform=self.module.platform,
@@ -112,8 +122,8 @@ class _Analysis:
             constant_bytes=self.figures.constant,
             other_memory_bytes=self.figures.other_memory,
             live_at_peak=found.live if found else (),
-            advice=self._advice(),
-            planned=self._plan() if plan else None,
+            advice=self._attempt("advice", self._advice) or (),
+            planned=self._attempt("plan", self._plan) if plan else None,
             reason="; ".join(dict.fromkeys(self.reasons)),
         )
 
@@ -128,7 +138,7 @@ class _Analysis:
             f"what is live at the peak is approximate: emulated, temps take {self.assignment.temp_bytes} bytes, where "
             f"XLA says {self.figures.temp}"
         )
-        return peak.from_emulation(self.lifetimes, self.assignment)
+        return dataclasses.replace(peak.from_emulation(self.lifetimes, self.assignment), bytes=None)
 
     def _lower_bound(self) -> int | None:
         if self.lifetimes is None or not self._may_plan():
@@ -137,25 +147,16 @@ class _Analysis:
         if copies := avoidable_copies(self.lifetimes):
             without = view(self.module, {self.module.entry.id: edit_for(copies)})
             versions.append((without, of(without_barriers(without), like=self.lifetimes)))
-        try:
-            # Of all orders, also those that let collectives change places, which one process may do.
-            bound = min(module_lower_bound(*version, pin_collectives=False) for version in versions)
-        except ValueError as error:
-            self.reasons.append(f"lower bound: {error}")
-            return None
+        # Of all orders, also those that let collectives change places, which one process may do.
+        bound = min(module_lower_bound(*version, pin_collectives=False) for version in versions)
         if self.figures.temp is not None and bound > self.figures.temp:
-            self.reasons.append(f"lower bound: {bound} was found, which XLA's own order disproves")
-            return None
+            raise ValueError(f"{bound} bytes were found, which XLA's own order disproves")
         return bound
 
     def _plan(self) -> PlanRecord | None:
         if not self._may_plan():
             return None
-        try:
-            return plan_module(self.module.proto.SerializeToString(), PlanOptions(mode="report")).record
-        except ValueError as error:
-            self.reasons.append(f"plan: {error}")
-            return None
+        return plan_module(self.module.proto.SerializeToString(), PlanOptions(mode="report")).record
 
     def _may_plan(self) -> bool:
         if self.assignment is not None and not self.trusted:

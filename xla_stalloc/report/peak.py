@@ -21,12 +21,12 @@ class Peak:
     """The moment at which the most bytes are live inside the temp allocation.
 
     Attributes:
-        bytes: live in the temp allocation.
+        bytes: live in the temp allocation; None if not known exactly.
         at: name of the instruction that runs then.
         live: everything that is live then, largest first.
     """
 
-    bytes: int
+    bytes: int | None
     at: str
     live: tuple[LiveBuffer, ...]
 
