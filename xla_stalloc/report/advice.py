@@ -37,12 +37,12 @@ def unusable_donations(module: Module, donated: Collection[Place]) -> Iterator[A
         parameter = module.entry.parameters[number]
         shape = parameter.shape.at(index)
         if shape.byte_size in sizes:
-            why = "the output of that size has another type, shape, layout or sharding, or is taken"
+            why = "no output takes over its memory: that of its size has another type, shape, layout or sharding"
         else:
-            why = "there is no output of that size that could take over its memory"
+            why = "no output of that size is there to take over its memory"
         yield Advice(
             kind="unusable-donation",
-            text=f"donated in vain: {_argument(parameter)}, {shape}, stays next to the outputs; {why}",
+            text=f"{_argument(parameter)}, {shape}, is donated, but {why}. It stays next to the outputs",
             bytes=shape.byte_size,
             source=source_of(parameter),
         )
