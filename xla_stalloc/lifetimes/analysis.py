@@ -85,9 +85,20 @@ class Lifetimes:
     @cached_property
     def rules(self) -> _core.SharingRules:
         """What may share memory, for the assignment kernel."""
-        rules = sharing_rules.build(self.dataflow, self.numbering, self.buffers, self.sharing)
-        rules.reuses = programs.csr(self.reuses)
-        return rules
+        return sharing_rules.build(self.dataflow, self.buffers, self._heirs, self.reuses)
+
+    @cached_property
+    def ancestors(self) -> list[list[int]]:
+        """Per value, numbers of the values whose memory it may take over where they end, aliased ones too."""
+        found: list[list[int]] = [[] for _ in self.values]
+        for ancestor, heirs in enumerate(self._heirs.heirs):
+            for heir in heirs:
+                found[heir].append(ancestor)
+        return found
+
+    @cached_property
+    def _heirs(self) -> sharing_rules.Heirs:
+        return sharing_rules.heirs(self.dataflow, self.numbering, self.buffers, self.sharing)
 
     def numbered_sequences(self, orders: Mapping[int, Sequence[int]]) -> list[list[int]]:
         """Every computation's order, in the kernels' numbers, when `orders` come on top of this object's own."""

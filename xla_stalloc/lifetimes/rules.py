@@ -1,6 +1,7 @@
 """What may share memory with what, as numbers for the assignment kernel."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xla_stalloc import _core
 from xla_stalloc.lifetimes.buffers import Buffer, Kind
@@ -19,8 +20,50 @@ def reuses(dataflow: Dataflow, numbering: Numbering, buffers: Sequence[Buffer], 
     ]
 
 
-def build(dataflow: Dataflow, numbering: Numbering, buffers: Sequence[Buffer], sharing: Sharing) -> _core.SharingRules:
-    """The sharing rules of a module, but for `reuses`."""
+@dataclass(frozen=True)
+class Heirs:
+    """Which values may follow which in one allocation, by number.
+
+    Attributes:
+      heirs: per value, those that may take over its memory where it ends.
+      positions: per value, for each heir the number of the position of the value at which it may.
+      copied: per value, those that it is a copy of: they never lie in one allocation.
+    """
+
+    heirs: list[list[int]]
+    positions: list[list[int]]
+    copied: list[list[int]]
+
+
+def heirs(dataflow: Dataflow, numbering: Numbering, buffers: Sequence[Buffer], sharing: Sharing) -> Heirs:
+    """Finds the heirs of all values whose memory may be used by others at all."""
+    defined: dict[int, list[Value]] = {}
+    for value in dataflow.values:
+        defined.setdefault(value.instruction.id, []).append(value)
+    found = Heirs([], [], [[] for _ in dataflow.values])
+    reusable = {value.id for buffer in buffers if buffer.kind in _ROLES for value in buffer.values}
+    for value in dataflow.values:
+        mine: list[int] = []
+        places: list[int] = []
+        found.heirs.append(mine)
+        found.positions.append(places)
+        if value.id not in reusable:
+            continue
+        for place, (instruction, index) in enumerate(value.positions):
+            for user in instruction.users:
+                if user.opcode == "copy":
+                    if () in dataflow.sets[user.id]:
+                        found.copied[numbering.value[dataflow.at(user)[0].id]].append(numbering.value[value.id])
+                    continue
+                for heir in defined.get(user.id, ()):
+                    if sharing.allowed(instruction, index, user, heir.index):
+                        mine.append(numbering.value[heir.id])
+                        places.append(place)
+    return found
+
+
+def build(dataflow: Dataflow, buffers: Sequence[Buffer], heirs: Heirs, reuses: list[list[int]]) -> _core.SharingRules:
+    """The sharing rules of a module in the kernel's form."""
     rules = _core.SharingRules()
     rules.size = [buffer.bytes for buffer in buffers]
     rules.color = [buffer.memory_space for buffer in buffers]
@@ -28,32 +71,10 @@ def build(dataflow: Dataflow, numbering: Numbering, buffers: Sequence[Buffer], s
     number_of = {value.id: number for number, buffer in enumerate(buffers) for value in buffer.values}
     rules.operands = csr(_operand_buffers(dataflow, buffer.values, number_of) for buffer in buffers)
     rules.order = _assignment_order(dataflow, buffers)
-
-    defined: dict[int, list[Value]] = {}
-    for value in dataflow.values:
-        defined.setdefault(value.instruction.id, []).append(value)
-    heirs: list[list[int]] = []
-    positions: list[list[int]] = []
-    copied: list[list[int]] = [[] for _ in dataflow.values]
-    reusable = {value.id for buffer in buffers if buffer.kind in _ROLES for value in buffer.values}
-    for value in dataflow.values:
-        heirs.append([])
-        positions.append([])
-        if value.id not in reusable:
-            continue
-        for place, (instruction, index) in enumerate(value.positions):
-            for user in instruction.users:
-                if user.opcode == "copy":
-                    if () in dataflow.sets[user.id]:
-                        copied[numbering.value[dataflow.at(user)[0].id]].append(numbering.value[value.id])
-                    continue
-                for heir in defined.get(user.id, ()):
-                    if sharing.allowed(instruction, index, user, heir.index):
-                        heirs[-1].append(numbering.value[heir.id])
-                        positions[-1].append(place)
-    rules.heirs = csr(heirs)
-    rules.heirs_positions = csr(positions)
-    rules.copied = csr(copied)
+    rules.heirs = csr(heirs.heirs)
+    rules.heirs_positions = csr(heirs.positions)
+    rules.copied = csr(heirs.copied)
+    rules.reuses = csr(reuses)
     return rules
 
 

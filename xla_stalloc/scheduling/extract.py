@@ -182,10 +182,14 @@ def _memory(
             number[value.id] = len(rows)
             live_out = any(instruction.id == computation.root.id for instruction, _ in value.positions)
             rows.append((value, buffer.bytes, touches, live_out))
+    in_heap_only = set(kinds) == {Kind.TEMP}
     buffers = []
     for value, size, touches, live_out in rows:
         definition = node_of(value.instruction)
-        candidates = [lifetimes.values[v].id for v in lifetimes.reuses[lifetimes.numbering.value[value.id]]]
+        own = lifetimes.numbering.value[value.id]
+        # In the memory of arguments and outputs, aliased values may take over from each other too.
+        reuses = lifetimes.reuses[own] + ([] if in_heap_only else lifetimes.ancestors[own])
+        candidates = list(dict.fromkeys(lifetimes.values[v].id for v in reuses))
         if value.id in predecessor:
             candidates.insert(0, predecessor[value.id])
         buffers.append(
