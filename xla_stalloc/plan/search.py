@@ -17,6 +17,7 @@ from xla_stalloc.scheduling.polish import polish
 
 _MOVES_PER_SECOND = 100_000  # of local search, for a budget in seconds; nominal, so that plans do not depend on clocks
 _POLISHED = 1  # orders of the entry computation whose allocation is searched
+_NEGLIGIBLE = 0.002  # part of the temp bytes that is not worth leaving the order that XLA chose for speed
 _SMALLEST = 3  # nodes of a computation worth ordering
 
 
@@ -77,12 +78,13 @@ def _variants(start: Found, options: PlanOptions) -> Iterator[Found]:
     yield _order(start, options)
 
 
-def _order(found: Found, options: PlanOptions) -> Found:
+def _order(start: Found, options: PlanOptions) -> Found:
     """Orders every computation, callees before their callers, as the emulated allocation says."""
+    found = start
     for computation in found.module.computations:
         if computation.id in found.lifetimes.dataflow.order and computation.is_scheduled:
             found = _order_computation(found, computation, options)
-    return found
+    return found if found.temp_bytes < (1 - _NEGLIGIBLE) * start.temp_bytes else start
 
 
 def _order_computation(found: Found, computation: Computation, options: PlanOptions) -> Found:
