@@ -244,7 +244,7 @@ class Module:
         self.is_scheduled = bool(proto.schedule.sequences)
         self.computations: list[Computation] = []
         self._platform_of_source = platform
-        self._platform: str | None = None
+        self._platform: str | None = like.platform if like else None
         self._link(like, lazy)
         self.input_output_alias: tuple[tuple[ShapeIndex, int, ShapeIndex, bool], ...] = tuple(
             (

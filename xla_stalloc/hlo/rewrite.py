@@ -40,6 +40,7 @@ def view(module: Module, edits: Mapping[int, Edit]) -> Module:
 
     Instructions keep their ids. Those that depend on a later one now are moved behind it, also in the schedule.
     """
+    _ = module.platform  # recognized once, for all views
     result = copy.copy(module)
     for cached in ("instructions_by_id", "_computations_by_id"):
         result.__dict__.pop(cached, None)
