@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from xla_stalloc.hlo import Computation, Module
 from xla_stalloc.hlo.barriers import without_barriers
 from xla_stalloc.hlo.rewrite import Edit, view
-from xla_stalloc.lifetimes import Lifetimes, of
+from xla_stalloc.lifetimes import Lifetimes, UnsupportedModuleError, of
 from xla_stalloc.plan.options import PlanOptions
 from xla_stalloc.scheduling import solve, verify_order
 from xla_stalloc.scheduling.elide import avoidable_copies, edit_for
@@ -57,6 +57,8 @@ def search(stock: Module, options: PlanOptions) -> tuple[Found, Found]:
     Raises:
       UnsupportedModuleError: the module has a form whose memory is not modelled.
     """
+    if stock.platform == "tpu":
+        raise UnsupportedModuleError(f"{stock.source}: the TPU compiler reorders instructions after the hook")
     lifetimes = of(without_barriers(stock))
     start = Found(stock, lifetimes, lifetimes.temp_bytes({}))
     if not stock.is_scheduled or not start.temp_bytes:
