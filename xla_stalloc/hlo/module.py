@@ -6,7 +6,7 @@ the rest is read from the message when asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -459,12 +459,12 @@ class Module:
         if not fits:
             self._fail(f"{instruction.opcode} {instruction.name!r} does not fit the computations that it calls")
 
-    def _link_sequence(self, computation: Computation, ids: Iterable[int]) -> None:
+    def _link_sequence(self, computation: Computation, ids: Sequence[int]) -> None:
         position = {id: step for step, id in enumerate(ids)}
         local = {instruction.id: instruction for instruction in computation.instructions}
         sequence = [local.get(id) for id in position]
         ordered = [instruction for instruction in sequence if instruction is not None]
-        if len(ordered) != len(computation.instructions) or len(sequence) != len(ordered):
+        if not len(ids) == len(sequence) == len(ordered) == len(computation.instructions):
             self._fail(f"the schedule of computation {computation.name!r} does not have each instruction once")
         for instruction in ordered:
             step = position[instruction.id]

@@ -149,7 +149,10 @@ def _read_before(lifetimes: Lifetimes, time: Mapping[int, int], earlier: Value, 
     writer = later.instruction
     for reader, number, index in uses(earlier):
         if reader is writer:
-            too_late = not lifetimes.sharing.allowed(reader.operands[number], index, reader, later.index)
+            in_place = (number, index, later.index) in lifetimes.in_place.pairs(reader)
+            too_late = not in_place and not lifetimes.sharing.allowed(
+                reader.operands[number], index, reader, later.index
+            )
         elif reader.opcode == "call":
             continue  # its callee's own reads count
         else:
