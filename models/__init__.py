@@ -1,9 +1,9 @@
 """Real training steps, small by default, that lay themselves out on a `data` x `model` mesh.
 
-    spec = models.get("gpt-remat", layers=2)
-    mesh = models.make_mesh(4, 2)
-    step, state = spec.jit(mesh), spec.start(mesh)
-    state, loss = step(state, spec.batch(0))
+spec = models.get("gpt-remat", layers=2)
+mesh = models.make_mesh(4, 2)
+step, state = spec.jit(mesh), spec.start(mesh)
+state, loss = step(state, spec.batch(0))
 """
 
 from .errors import ModelError

@@ -22,7 +22,12 @@ from jax.sharding import PartitionSpec as P
 N = 48
 """Side of the square matrices. XLA gives everything at least 64 bytes; these are big enough to tell orders apart."""
 
-KINDS = {"matrix": ((N, N), "float32"), "half": ((N, N), "bfloat16"), "ints": ((N, N), "int32"), "row": ((N,), "float32")}
+KINDS = {
+    "matrix": ((N, N), "float32"),
+    "half": ((N, N), "bfloat16"),
+    "ints": ((N, N), "int32"),
+    "row": ((N,), "float32"),
+}
 
 _SCALE = 1.0 / N**0.5
 
@@ -204,7 +209,9 @@ def _mapped(step: Step, xs: list[Any]) -> list[Any]:
                 a = lax.psum_scatter(jnp.concatenate([b] * 8), axes, tiled=True) * 0.1
         return a, b
 
-    return list(jax.shard_map(body, mesh=_mesh(), in_specs=(P(axes), P(axes)), out_specs=(P(axes), P(axes)))(xs[0], xs[1]))
+    return list(
+        jax.shard_map(body, mesh=_mesh(), in_specs=(P(axes), P(axes)), out_specs=(P(axes), P(axes)))(xs[0], xs[1])
+    )
 
 
 def _constrained(step: Step, xs: list[Any]) -> list[Any]:

@@ -1,6 +1,6 @@
 """Random programs, compiled by stock JAX and planned: equal bits, never more memory, and every figure as XLA says.
 
-A long search: XLA_BUDGET_SECONDSOC_RANDOM_PROGRAMS=3000 pytest tests/end_to_end/test_random_programs.py
+A long search: XLA_STALLOC_RANDOM_PROGRAMS=3000 pytest tests/end_to_end/test_random_programs.py
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from xla_stalloc.inject import hook, limits
 from xla_stalloc.plan.planner import plan_module
 
 sys.path.insert(0, str(Path(__file__).parent))
-from random_programs import Program, arguments, programs  # noqa: E402
+from random_programs import Program, arguments, programs
 
-_LONG = int(os.environ.get("XLA_BUDGET_SECONDSOC_RANDOM_PROGRAMS", 0))
+_LONG = int(os.environ.get("XLA_STALLOC_RANDOM_PROGRAMS", 0))
 BUDGET_SECONDS = 0.02  # seconds of planning; what is found in them is checked as well as what is found in more
 
 

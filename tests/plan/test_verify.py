@@ -1,4 +1,4 @@
-"""The verifier passes a plan if and only if it is the same program: each kind of damage is named, and so is its place."""
+"""The verifier passes a plan if and only if it is the same program: it names each kind of damage, and its place."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ ENTRY main {
   start = (s32[], f32[64]) tuple(zero, hidden)
   loop = (s32[], f32[64]) while(start), condition=condition, body=body
   looped = f32[64] get-tuple-element(loop), index=1
-  ROOT results = (f32[64], f32[64], f32[64], f32[64], f32[64], f32[64], f32[64], f32[64], f32[64], f32[64]) tuple(written,
-    reader, first_sum, second_sum, first_call, second_call, fetched, bound, looped, free)
+  ROOT results = (f32[64], f32[64], f32[64], f32[64], f32[64], f32[64], f32[64], f32[64], f32[64], f32[64])
+    tuple(written, reader, first_sum, second_sum, first_call, second_call, fetched, bound, looped, free)
 }
 """
 
@@ -134,7 +134,7 @@ def test_collectives_may_move_where_no_other_process_takes_part(stock):
     plan = Plan(stock)
     plan.move("second_sum", "first_sum")
     verify(stock, plan.bytes(), pin_collectives=False)
-    with pytest.raises(PlanError, match="main.*: .*moves a collective"):
+    with pytest.raises(PlanError, match=r"main.*: .*moves a collective"):
         verify(stock, plan.bytes(), pin_collectives=True)
 
 
@@ -157,7 +157,7 @@ DAMAGE = {
     "reads after the write": (_read_after_write, "reader: reads 'donated' when 'written' may have overwritten it"),
     "moved side effect": (lambda p: p.move("second_call", "first_call"), "main.*: .*side effect"),
     "emptied async window": (lambda p: p.move("hidden", "fetch"), "hidden: no longer hides the transfer of 'fetch'"),
-    "late async window": (lambda p: (p.move("hidden", "start")), "hidden: no longer hides the transfer of 'fetch'"),
+    "late async window": (lambda p: p.move("hidden", "start"), "hidden: no longer hides the transfer of 'fetch'"),
     "removed computation": (lambda p: p.remove("reader"), "reader: missing from the planned module, and no plain copy"),
     "removed copy of a kept argument": (
         _copy_of_an_argument_that_is_kept,
