@@ -8,7 +8,7 @@ from xla_stalloc.lifetimes.program import csr
 from xla_stalloc.scheduling.extract import Region
 from xla_stalloc.scheduling.graph import Int64Array
 
-_EVALUATIONS_PER_MOVE = 2  # divided by the module's instructions: about what a packing costs beside a move of a search
+_EVALUATIONS_PER_MOVE = 1  # divided by the module's instructions: about what a packing costs beside a move of a search
 
 
 def polish(
