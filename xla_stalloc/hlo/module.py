@@ -224,12 +224,13 @@ class Module:
         num_partitions: int = 0,
         like: Module | None = None,
         lazy: bool = False,
+        serialized: bytes | None = None,
     ) -> None:
         """Args: the message; a name for messages; then what the source knows beside it ("", None, 0: nothing).
 
         `like` is a module much like this one: computations without a schedule are shared if they are equal in both.
         `lazy` says that the message comes from XLA itself: such computations are then read, and checked, only when they
-        are asked for.
+        are asked for. `serialized` are the bytes that the message was read from.
 
         Raises:
             HloError: the message is not a complete program.
@@ -237,6 +238,8 @@ class Module:
         self.name: str = proto.name
         self.proto = proto
         self.source = source
+        if serialized is not None:
+            self.serialized = serialized
         self.buffer_assignment = buffer_assignment
         self.num_partitions: int = num_partitions or max(proto.device_assignment.computation_count, 1)
         self.frontend_attributes: dict[str, str] = dict(proto.frontend_attributes.map)
@@ -279,7 +282,13 @@ class Module:
             proto = hlo_pb2.HloModuleProto.FromString(serialized)
         except DecodeError as error:
             raise HloError(source, f"expected a serialized HloModuleProto, but {error}", _ADVICE) from None
-        return cls(proto, source, platform=platform, like=like, lazy=lazy)
+        return cls(proto, source, platform=platform, like=like, lazy=lazy, serialized=serialized)
+
+    @cached_property
+    def serialized(self) -> bytes:
+        """The module's bytes: those that it was opened from, else its message's."""
+        serialized: bytes = self.proto.SerializeToString(deterministic=True)
+        return serialized
 
     @property
     def platform(self) -> str:
@@ -397,12 +406,15 @@ class Module:
 
     def _shared_with(self, like: Module) -> dict[int, Computation]:
         """The other module's computations without a schedule, if all of them are equal here; else none."""
+        mine, theirs = self._unscheduled_bytes(), like._unscheduled_bytes()
+        return {c.id: c for c in like.computations if c.id in theirs} if mine == theirs else {}
+
+    def _unscheduled_bytes(self) -> dict[int, bytes]:
+        """Of each computation without a schedule, by id: quicker to compare than messages."""
+        parts = hlo_pb2.HloModuleParts.FromString(self.serialized)
+        ids = (proto.id for proto in self.proto.computations)
         scheduled = self.proto.schedule.sequences
-        mine = {proto.id: proto for proto in self.proto.computations if proto.id not in scheduled}
-        theirs = {c.id: c for c in like.computations if not c.is_scheduled}
-        if mine.keys() != theirs.keys() or any(mine[id] != theirs[id].proto for id in mine):
-            return {}
-        return theirs
+        return {id: part for id, part in zip(ids, parts.computations, strict=True) if id not in scheduled}
 
     def _link_computation(
         self, computation: Computation, shapes: ShapeTable, computations: Mapping[int, Computation]

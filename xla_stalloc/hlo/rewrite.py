@@ -110,28 +110,42 @@ def valid_order(wanted: Iterable[int], needs: Mapping[int, _Needs]) -> list[int]
     return list(order)
 
 
-def serialize(module: Module, edits: Mapping[int, Edit], orders: Mapping[int, Sequence[int]]) -> bytes:
+def serialize(
+    module: Module,
+    edits: Mapping[int, Edit],
+    orders: Mapping[int, Sequence[int]],
+    edited: Module | None = None,
+) -> bytes:
     """The serialized HloModuleProto of `module` after `edits`, with other orders.
+
+    What does not change keeps its bytes. The result is the same in every process of a multi-host job, each of which
+    must hand the same bytes to its compiler.
 
     Args:
       module: the original.
       edits: by computation id.
       orders: computation id -> ids of all its instructions that remain, in the order in which they run.
+      edited: `view(module, edits)`, if it is at hand.
+
+    Raises:
+      ValueError: no such computation, or an order that is not one of its instructions.
     """
-    edited = view(module, edits)
-    proto = hlo_pb2.HloModuleProto()
-    proto.CopyFrom(module.proto)
-    for message in proto.computations:
-        if message.id in edits:
-            _write(message, next(c for c in edited.computations if c.id == message.id))
-    for computation in edited.computations:
-        if computation.id in orders or computation.id in edits:
-            ids = orders.get(computation.id) or [i.id for i in computation.sequence]
-            if sorted(ids) != sorted(i.id for i in computation.instructions):
-                raise ValueError(f"{computation.name}: the new order must have each of its instructions exactly once")
-            proto.schedule.sequences[computation.id].instruction_ids[:] = ids
-    # Deterministic, as every process of a multi-host job must hand the same bytes to its compiler.
-    serialized: bytes = proto.SerializeToString(deterministic=True)
+    edited = edited or view(module, edits)
+    parts = hlo_pb2.HloModuleParts.FromString(module.serialized)
+    place = {computation.id: number for number, computation in enumerate(module.proto.computations)}
+    for id in dict.fromkeys([*edits, *orders]):
+        if id not in place:
+            raise ValueError(f"{module.source}: module {module.name!r} has no computation with id {id}")
+        computation = edited.computation(id)
+        ids = orders.get(id) or [i.id for i in computation.sequence]
+        if sorted(ids) != sorted(i.id for i in computation.instructions):
+            raise ValueError(f"{computation.name}: the new order must have each of its instructions exactly once")
+        parts.schedule.sequences[id].instruction_ids[:] = ids
+        if id in edits:
+            message = hlo_pb2.HloComputationProto.FromString(parts.computations[place[id]])
+            _write(message, computation)
+            parts.computations[place[id]] = message.SerializeToString(deterministic=True)
+    serialized: bytes = parts.SerializeToString(deterministic=True)
     return serialized
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from xla_stalloc.hlo.schema import hlo_pb2
 
@@ -53,7 +53,7 @@ _DYNAMIC_DIMENSION_BYTES = 4  # the runtime size of each dimension follows a dyn
 _COMBINE_DIMENSION = -(2**63)  # XLA's marker in a tile: this dimension is merged with the next more minor one
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Shape:
     """The type, dimensions and layout of a value; for a tuple, those of its parts.
 
@@ -94,6 +94,19 @@ class Shape:
             for position, part in enumerate(self.tuple_shapes):
                 subshapes += [((position, *index), inner) for index, inner in part._subshapes]
         object.__setattr__(self, "_subshapes", tuple(subshapes))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all that makes a shape is equal; most often both are the same object, or differ in size."""
+        if self is other:
+            return True
+        return isinstance(other, Shape) and self.byte_size == other.byte_size and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        """Equal for equal shapes."""
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return tuple(getattr(self, part.name) for part in fields(self) if part.compare)
 
     def _count_bytes(self) -> int:
         match self.element_type:

@@ -122,9 +122,11 @@ class MustAlias:
         self._alias_outputs_with_arguments()
         for computation in dataflow.computations:
             for instruction in computation.instructions:
-                self._alias_control_flow(instruction)
-                for operand, inner, outer in in_place.pairs(instruction):
-                    self._unite(dataflow.at(instruction, outer), dataflow.at(instruction.operands[operand], inner))
+                if instruction.opcode in ("conditional", "while"):
+                    self._alias_control_flow(instruction)
+                elif instruction.opcode in _UPDATES:
+                    for operand, inner, outer in in_place.pairs(instruction):
+                        self._unite(dataflow.at(instruction, outer), dataflow.at(instruction.operands[operand], inner))
 
     def sets(self) -> list[list[Value]]:
         """The sets, each in order of id, by the id of their first value."""
@@ -143,10 +145,8 @@ class MustAlias:
         if instruction.opcode == "while":
             body, condition = instruction.called
             sources = [instruction.operands[0], body.root, body.parameters[0], condition.parameters[0]]
-        elif instruction.opcode == "conditional":
-            sources = [branch.root for branch in instruction.called]
         else:
-            return
+            sources = [branch.root for branch in instruction.called]
         for index, values in self._dataflow.sets[instruction.id].items():
             for source in sources:
                 self._unite(values, at(source, index))

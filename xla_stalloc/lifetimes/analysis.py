@@ -75,6 +75,7 @@ class Lifetimes:
         self.buffers: list[Buffer] = group(self.dataflow, MustAlias(self.dataflow, self.in_place).sets())
         self.program = programs.build(self.dataflow, self.numbering, self.buffers)
         self.sharing: Sharing = like.sharing if like else Sharing(self.in_place)
+        self._like = like
         self.alignment = _ALIGNMENT.get(module.platform, _DEFAULT_ALIGNMENT)
 
     @cached_property
@@ -203,6 +204,8 @@ class Lifetimes:
     @cached_property
     def _num_thread_local(self) -> int:
         """How many buffers XLA gives to computations that are applied per element (reducers, comparators)."""
+        if self._like:
+            return self._like._num_thread_local
         # From the messages, so that computations that nothing else asks for stay unread.
         messages = (i for c in self.module.computations for i in c.proto.instructions if i.opcode == "fusion")
         fused = {id for message in messages for id in message.called_computation_ids}

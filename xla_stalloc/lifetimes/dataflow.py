@@ -31,7 +31,7 @@ class Value:
       is_phi: the value merges those that reach a loop or a conditional.
     """
 
-    __slots__ = ("id", "index", "instruction", "is_phi", "positions", "shape")
+    __slots__ = ("id", "index", "instruction", "is_phi", "positions", "shape", "uses")
 
     def __init__(self, id: int, instruction: Instruction, index: ShapeIndex, shape: Shape, is_phi: bool) -> None:
         """A value that is found only where it is defined, so far."""
@@ -41,6 +41,7 @@ class Value:
         self.shape = shape
         self.is_phi = is_phi
         self.positions: list[tuple[Instruction, ShapeIndex]] = [(instruction, index)]
+        self.uses: list[tuple[Instruction, int, ShapeIndex]] | None = None  # once `program.uses` was asked
 
     @property
     def bytes(self) -> int:

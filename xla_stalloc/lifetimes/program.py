@@ -1,6 +1,7 @@
 """The program as numbers: what defines and uses each value, for the live range kernel."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -51,18 +52,19 @@ class Numbering:
         return self.instruction[instruction.id]
 
 
-def csr(rows: Iterable[Iterable[int]]) -> _core.Csr:
+def csr(rows: Iterable[Sequence[int]]) -> _core.Csr:
     """Packs rows of numbers for the kernels."""
-    offsets, items = [0], list[int]()
-    for row in rows:
-        items.extend(row)
-        offsets.append(len(items))
-    return _core.Csr(np.array(offsets, np.int64), np.array(items, np.int64))
+    held = list(rows)
+    offsets = np.zeros(len(held) + 1, np.int64)
+    np.cumsum([len(row) for row in held], out=offsets[1:])
+    return _core.Csr(offsets, np.fromiter(chain.from_iterable(held), np.int64, count=int(offsets[-1])))
 
 
 def uses(value: Value) -> list[tuple[Instruction, int, ShapeIndex]]:
     """(user, operand number, index in the operand) of every read of the value, as XLA's HloValue::GetUses."""
-    found = []
+    if value.uses is not None:
+        return value.uses
+    found = value.uses = []
     for instruction, index in value.positions:
         for user in instruction.users:
             opcode = user.opcode
@@ -93,7 +95,7 @@ def build(dataflow: Dataflow, numbering: Numbering, buffers: Sequence[Buffer]) -
     ]
     asynchronous = _asynchronous_callers(dataflow)
     program.start = [_start(v, numbering, dataflow.callers) for v in dataflow.values]
-    program.positions = csr((numbering.at(i) for i, _ in v.positions) for v in dataflow.values)
+    program.positions = csr([numbering.at(i) for i, _ in v.positions] for v in dataflow.values)
     program.uses = csr(_ends(v, numbering, asynchronous) for v in dataflow.values)
     return program
 

@@ -54,7 +54,7 @@ def _plan(serialized: bytes, options: PlanOptions) -> PlannedModule:
     start, found = search(stock, options)
     planned: bytes | None = None
     if found.temp_bytes < start.temp_bytes:
-        planned = serialize(stock, found.edits, found.orders)
+        planned = serialize(stock, found.edits, found.orders, edited=found.module)
         verify(stock, planned, options.pin_collectives)
     record = PlanRecord(
         module=stock.name,

@@ -1,8 +1,9 @@
 """The temporal search on a whole module: which copies to leave out, and in which order each computation runs."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from xla_stalloc.hlo import Computation, Module
 from xla_stalloc.hlo.barriers import without_barriers
@@ -16,7 +17,6 @@ from xla_stalloc.scheduling.graph import Int64Array
 from xla_stalloc.scheduling.polish import polish
 
 _MOVES_PER_SECOND = 100_000  # of local search, for a budget in seconds; nominal, so that plans do not depend on clocks
-_POLISHED = 1  # orders of the entry computation whose allocation is searched
 _NEGLIGIBLE = 0.002  # part of the temp bytes that is not worth leaving the order that XLA chose for speed
 _SMALLEST = 3  # nodes of a computation worth ordering
 
@@ -45,9 +45,9 @@ class Found:
         known = self.lifetimes.numbering.instruction
         return {computation: [id for id in order if id in known] for computation, order in self.orders.items()}
 
-    def with_order(self, computation: int, order: Sequence[int]) -> "Found":
-        """The same with another order for one computation."""
-        changed = dataclasses.replace(self, orders={**self.orders, computation: list(order)})
+    def with_order(self, region: Region, order: Int64Array) -> "Found":
+        """The same with another order of the nodes of a region."""
+        changed = dataclasses.replace(self, orders={**self.orders, region.computation: region.sequence(order)})
         return dataclasses.replace(changed, temp_bytes=self.lifetimes.temp_bytes(changed.known_orders))
 
 
@@ -97,25 +97,28 @@ def _order_computation(found: Found, computation: Computation, options: PlanOpti
     if region.graph.nodes < _SMALLEST:
         return found
     moves = int(options.budget_seconds * _MOVES_PER_SECOND)
-    ranked = _rank(found, region, [candidate.order for candidate in solve(region.graph, moves)])
+    stock = _Choice(found, region.graph.incumbent, region.graph.peak(region.graph.incumbent))
+    found_orders = [candidate.order for candidate in solve(region.graph, moves) if candidate.name != "incumbent"]
+    best = min([stock, *(_choice(found, region, order) for order in found_orders)], key=_Choice.key)
     if computation is found.module.entry:
-        orders = found.known_orders
-        best = [polish(found.lifetimes, region, order, orders, moves) for _, _, order in ranked[:_POLISHED]]
-        ranked = sorted([*ranked, *_rank(found, region, best)], key=lambda entry: entry[:2])
-    temp_bytes, peak, order = ranked[0]
-    if (temp_bytes, peak) < (found.temp_bytes, region.graph.peak(region.graph.incumbent)):
-        verify_order(region.graph, order)
-        return found.with_order(computation.id, region.sequence(order))
-    return found
+        polished = polish(found.lifetimes, region, best.order, found.known_orders, moves)
+        best = min(best, _choice(found, region, polished), key=_Choice.key)
+    if best is not stock:
+        verify_order(region.graph, best.order)
+    return best.found
 
 
-def _rank(found: Found, region: Region, orders: Sequence[Int64Array]) -> list[tuple[int, int, Int64Array]]:
-    """(temp bytes of the module, peak of the region, order), best first.
+class _Choice(NamedTuple):
+    """What comes of an order of a region, the order, and its peak in the region alone."""
 
-    Among equal allocations, a lower peak of its own leaves more room to the callers.
-    """
-    entries = []
-    for order in orders:
-        changed = found.with_order(region.computation, region.sequence(order))
-        entries.append((changed.temp_bytes, region.graph.peak(order), order))
-    return sorted(entries, key=lambda entry: entry[:2])
+    found: Found
+    order: Int64Array
+    peak_bytes: int
+
+    def key(self) -> tuple[int, int]:
+        """Among equal allocations, a lower peak of its own leaves more room to the callers."""
+        return self.found.temp_bytes, self.peak_bytes
+
+
+def _choice(found: Found, region: Region, order: Int64Array) -> _Choice:
+    return _Choice(found.with_order(region, order), order, region.graph.peak(order))

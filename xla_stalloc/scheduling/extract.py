@@ -1,6 +1,5 @@
 """From a module's computation to the plain graph that the solvers order, and back to a sequence of instructions."""
 
-import dataclasses
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -226,4 +225,4 @@ def _with_lumps(graph: Graph, groups: list[list[Instruction]], lifetimes: Lifeti
                 # What these call in turn stands between them on the time line.
                 during = live[min(time[i.id] for i in inner) : time[instruction.id] + 1]
                 lumps[node] = max(lumps[node], max(during) - int(memory[node]))
-    return dataclasses.replace(graph, lump_bytes=lumps)
+    return graph.with_lumps(lumps)

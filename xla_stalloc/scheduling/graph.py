@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,15 +55,31 @@ class Graph:
 
     def __post_init__(self) -> None:
         """Raise GraphError where the graph contradicts itself."""
-        if len(self.lump_bytes) != len(self.predecessors):
-            raise GraphError(f"{len(self.lump_bytes)} lumps for {len(self.predecessors)} nodes: give one for each node")
+        self._check_lumps()
         for node, before in enumerate(self.predecessors):
-            if any(not 0 <= other < node for other in before):
+            if before and not (min(before) >= 0 and max(before) < node):
                 raise GraphError(f"node {node} has predecessors {list(before)}: number them before the node itself")
-            if self.lump_bytes[node] < 0:
-                raise GraphError(f"node {node} has a lump of {self.lump_bytes[node]} bytes: it cannot be negative")
         for number, buffer in enumerate(self.buffers):
             self._check_buffer(number, buffer)
+
+    def with_lumps(self, lump_bytes: Sequence[int]) -> Graph:
+        """The same graph with other lumps.
+
+        Raises:
+            GraphError: there is not one for each node, or one is negative.
+        """
+        other = copy.copy(self)  # what else there is to check was checked
+        other.__dict__.pop("kernel", None)
+        other.__dict__["lump_bytes"] = lump_bytes
+        other._check_lumps()
+        return other
+
+    def _check_lumps(self) -> None:
+        if len(self.lump_bytes) != len(self.predecessors):
+            raise GraphError(f"{len(self.lump_bytes)} lumps for {len(self.predecessors)} nodes: give one for each node")
+        for node, lump in enumerate(self.lump_bytes):
+            if lump < 0:
+                raise GraphError(f"node {node} has a lump of {lump} bytes: it cannot be negative")
 
     def _check_buffer(self, number: int, buffer: Buffer) -> None:
         touches = set(buffer.touches)
@@ -70,13 +87,15 @@ class Graph:
             raise GraphError(f"buffer {number} has {buffer.size} bytes: a size cannot be negative")
         if not touches:
             raise GraphError(f"buffer {number} is touched by no node: leave it out, or add it to every order's peak")
-        if len(touches) != len(buffer.touches) or not all(0 <= node < len(self.predecessors) for node in touches):
+        outside = min(touches) < 0 or max(touches) >= len(self.predecessors)
+        if outside or len(touches) != len(buffer.touches):
             raise GraphError(f"buffer {number} is touched by {list(buffer.touches)}: name each existing node once")
         if not touches.issuperset(buffer.defs):
             raise GraphError(f"buffer {number} is written by {list(buffer.defs)}, which do not all touch it")
         if not buffer.defs and not buffer.live_in:
             raise GraphError(f"buffer {number} is never written and not live_in: name the nodes that write it")
-        if any(other == number or not 0 <= other < len(self.buffers) for other in buffer.reuses):
+        reuses = buffer.reuses
+        if reuses and (number in reuses or min(reuses) < 0 or max(reuses) >= len(self.buffers)):
             raise GraphError(f"buffer {number} reuses {list(buffer.reuses)}: name other, existing buffers")
 
     @property

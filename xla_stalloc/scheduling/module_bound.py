@@ -1,7 +1,5 @@
 """A bound on the temp bytes of a whole module, over all orders of all its computations."""
 
-import dataclasses
-
 from xla_stalloc.hlo import Module
 from xla_stalloc.lifetimes import Kind, Lifetimes
 from xla_stalloc.scheduling.bounds import lower_bound
@@ -32,6 +30,6 @@ def module_lower_bound(module: Module, lifetimes: Lifetimes, pin_collectives: bo
         for members, shared in zip(region.members, region.shared_bytes, strict=True):
             called = (c.id for id in members for c in instructions[id].called)
             lumps.append(max(max((bounds.get(id, 0) for id in called), default=0) - shared, 0))
-        bounds[computation.id] = lower_bound(dataclasses.replace(region.graph, lump_bytes=lumps))
+        bounds[computation.id] = lower_bound(region.graph.with_lumps(lumps))
     elsewhere = sum(buffer.bytes for buffer in lifetimes.buffers if buffer.kind in (Kind.DONATED, Kind.OUTPUT))
     return max(bounds[module.entry.id] - elsewhere, 0)

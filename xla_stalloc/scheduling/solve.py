@@ -63,9 +63,9 @@ def _search(graph: Graph, starts: list[Candidate], moves: int, seed: int) -> lis
 def _select(graph: Graph, candidates: list[Candidate], incumbent: Candidate) -> list[Candidate]:
     """The few to return: of those with about the best peak, the ones that pack best; and the incumbent."""
     near = _near(candidates)[: max(_KEPT // 2, min(2 * _KEPT, _PACKED_NODES // max(1, graph.nodes)))]
-    height = {id(c): _core.heap_height(graph.kernel, c.order, _ALIGNMENT) for c in near}
-    kept = sorted(near, key=lambda c: height[id(c)])[:_KEPT]
-    return _distinct([incumbent, candidates[0], *kept])
+    if len(near) > _KEPT:
+        near = sorted(near, key=lambda c: _core.heap_height(graph.kernel, c.order, _ALIGNMENT))[:_KEPT]
+    return _distinct([incumbent, candidates[0], *near])
 
 
 def _candidate(graph: Graph, name: str, order: Int64Array) -> Candidate:

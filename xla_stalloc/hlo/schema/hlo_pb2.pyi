@@ -278,6 +278,14 @@ class HloModuleProto(_message.Message):
     frontend_attributes: FrontendAttributes
     def __init__(self, name: _Optional[str] = ..., entry_computation_name: _Optional[str] = ..., computations: _Optional[_Iterable[_Union[HloComputationProto, _Mapping]]] = ..., host_program_shape: _Optional[_Union[ProgramShapeProto, _Mapping]] = ..., id: _Optional[int] = ..., entry_computation_id: _Optional[int] = ..., schedule: _Optional[_Union[HloScheduleProto, _Mapping]] = ..., input_output_alias: _Optional[_Union[HloInputOutputAliasProto, _Mapping]] = ..., device_assignment: _Optional[_Union[DeviceAssignmentProto, _Mapping]] = ..., stack_frame_index: _Optional[_Union[StackFrameIndexProto, _Mapping]] = ..., buffer_donor: _Optional[_Union[HloBufferDonorProto, _Mapping]] = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping]] = ...) -> None: ...
 
+class HloModuleParts(_message.Message):
+    __slots__ = ("computations", "schedule")
+    COMPUTATIONS_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    computations: _containers.RepeatedScalarFieldContainer[bytes]
+    schedule: HloScheduleProto
+    def __init__(self, computations: _Optional[_Iterable[bytes]] = ..., schedule: _Optional[_Union[HloScheduleProto, _Mapping]] = ...) -> None: ...
+
 class LogicalBufferProto(_message.Message):
     __slots__ = ("id", "size", "defined_at", "color")
     class Location(_message.Message):
