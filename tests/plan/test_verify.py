@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from xla_stalloc import hlo
 from xla_stalloc.hlo import HloError
+from xla_stalloc.hlo.rewrite import serialize
 from xla_stalloc.plan.options import PlanOptions
 from xla_stalloc.plan.planner import plan_module
 from xla_stalloc.plan.verify import PlanError, verify
@@ -346,7 +347,7 @@ ENTRY main {
   ROOT chosen = f32[64] conditional(which, fresh, fresh, fresh), branch_computations={third, first, second}
 }
 """)
-    verify(stock, stock.with_sequences({}))
+    verify(stock, serialize(stock, {}, {}))
     planned = plan_module(stock.proto.SerializeToString(), PlanOptions())
     assert planned.record.lower_bound_bytes <= planned.record.temp_bytes
 
@@ -475,7 +476,7 @@ def test_accepts_exactly_the_orders_that_an_interpreter_accepts(chain, seed):
     for order in [stock_order, *(_random_order(stock.entry, rng) for _ in range(4))]:
         right = _interpret(links, [stock.instruction(id).name for id in order])
         try:
-            verify(stock, stock.with_sequences({stock.entry.id: order}))
+            verify(stock, serialize(stock, {}, {stock.entry.id: order}))
             accepted = True
         except PlanError:
             accepted = False
