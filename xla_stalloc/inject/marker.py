@@ -96,9 +96,10 @@ def _entry(module: Any) -> Any:
 
 def _encode(options: PlanOptions) -> str:
     pinned = int(options.pin_collectives)
-    return f"{options.mode};budget={options.budget_seconds!r};pinned={pinned};planner={PLANNER_VERSION}"
+    budget = f"budget={options.budget_seconds!r}"
+    return f"{options.mode};{budget};pinned={pinned};card={options.card};planner={PLANNER_VERSION}"
 
 
 def _decode(text: str) -> PlanOptions:
-    mode, budget, pinned, *_ = text.split(";")
-    return PlanOptions(mode, float(budget.removeprefix("budget=")), pinned == "pinned=1")
+    mode, budget, pinned, card, *_ = text.split(";")
+    return PlanOptions(mode, float(budget.removeprefix("budget=")), pinned == "pinned=1", card.removeprefix("card="))

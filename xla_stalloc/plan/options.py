@@ -12,7 +12,9 @@ MODES = ("off", "report", "schedule", "full")
 DEFAULT_BUDGET_SECONDS = 0.5
 """Planning time per program: small beside XLA's own compile time of any program worth planning."""
 
-PLANNER_VERSION = 2
+DEFAULT_CARD = "h100"
+
+PLANNER_VERSION = 3
 """Raise it when the same module may get a different plan: older entries of the persistent cache then stay unused."""
 
 
@@ -27,11 +29,13 @@ class PlanOptions:
         pin_collectives: Whether collectives keep the order in which XLA put them. They must where other processes take
             part, which may run stock XLA's order. Devices of one process all run one executable, in one order: there
             only data binds collectives, and keeping stock's order may cost a lot of memory.
+        card: The GPU whose times orders for GPUs are compared by, one of `scheduling.cost.CARDS`.
     """
 
     mode: str = "schedule"
     budget_seconds: float = DEFAULT_BUDGET_SECONDS
     pin_collectives: bool = True
+    card: str = DEFAULT_CARD
 
 
 @dataclass(frozen=True, slots=True)
