@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +30,7 @@ class Fit:
     """Whether a capacity is enough."""
 
     verdict: Verdict
-    """``UNKNOWN`` when the work or the seconds were over first, or when what was proven does not cover this capacity."""
+    """``UNKNOWN`` when work or seconds were over first, or when what was proven does not cover this very capacity."""
     offsets: NDArray[np.int64] | None
     """Of each item, in bytes; None unless it fits."""
 
@@ -44,7 +45,7 @@ class Lowest:
     """Bytes."""
     lower_bound: int
     """Bytes; no packing is lower. Equal to the height: this one is optimal."""
-    interrupted: bool
+    interrupted: bool = False
     """Ctrl-C ended the search early."""
 
 
@@ -114,8 +115,8 @@ class TightPacker:
             verdict = Verdict.UNKNOWN
         return Fit(verdict, self._in_bytes(offsets) if verdict is Verdict.FITS else None)
 
-    def lowest(self, floor: int = 0, work: int = UNLIMITED, seconds: float = math.inf) -> Lowest:
-        """Look for a packing as low as possible, starting from best fit.
+    def descend(self, floor: int = 0, work: int = UNLIMITED, seconds: float = math.inf) -> Iterator[Lowest]:
+        """Lower and lower packings, starting from best fit; the last one has the best lower bound as well.
 
         Half of the work goes into the least height that is not ruled out, where a tight instance often fits, the other
         half into heights between it and the lowest one reached.
@@ -123,35 +124,49 @@ class TightPacker:
         Args:
             floor: bytes; being lower than that is of no use to the caller.
             work: to be spent at most, about; what is found depends on this and on the seed only, unless time runs out.
-            seconds: to be spent at most. Ctrl-C ends the search as well, with what there is.
+            seconds: to be spent at most.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed.
         """
-        end = time.monotonic() + seconds
-        best, high = self._start, self._height(self._start)
+        end, last = time.monotonic() + seconds, self.work + work
+        offsets, high = self._start, self._height(self._start)
         least = self._least  # of the heights that are not ruled out
-        last = self.work + min(work, UNLIMITED)
-        slice_, share, aim_low, interrupted = _FIRST_SLICE, 0.5, True, False
+        slice_, share, aim_low = _FIRST_SLICE, 0.5, True
+        yield self._lowest(offsets, least)
+        while (low := max(least, floor // self._unit)) < high:
+            target = low if aim_low else min(low + int((high - low) * share), high - 1)
+            spend, left = min(slice_, last - self.work), end - time.monotonic()
+            if spend <= 0 or left <= 0:
+                break
+            verdict, found = self._fit(target, spend, left)
+            if verdict is Verdict.FITS:
+                offsets, high, share = found, self._height(found), 0.5
+                yield self._lowest(offsets, least)
+            elif verdict is Verdict.INFEASIBLE:
+                least = target + 1
+            elif not aim_low:  # nearer to what was reached, until that is too near
+                share = (1 + share) / 2
+                if share > 0.95:
+                    share, slice_ = 0.5, 2 * slice_
+            aim_low = not aim_low
+        yield self._lowest(offsets, least)
+
+    def lowest(self, floor: int = 0, work: int = UNLIMITED, seconds: float = math.inf) -> Lowest:
+        """The last packing of ``descend``. Ctrl-C ends the search as well, with what there is."""
+        packings = self.descend(floor, work, seconds)
+        lowest = next(packings)
         try:
-            while (low := max(least, min(floor // self._unit, high))) < high:
-                target = low if aim_low else min(low + int((high - low) * share), high - 1)
-                spend = min(slice_, last - self.work)
-                left = end - time.monotonic()
-                if spend <= 0 or left <= 0:
-                    break
-                verdict, offsets = self._fit(target, spend, left)
-                if verdict is Verdict.FITS:
-                    best, high, share = offsets, self._height(offsets), 0.5
-                elif verdict is Verdict.INFEASIBLE:
-                    least = target + 1
-                elif not aim_low:  # nearer to what was reached, until that is too near
-                    share = (1 + share) / 2
-                    if share > 0.95:
-                        share, slice_ = 0.5, 2 * slice_
-                aim_low = not aim_low
+            for packing in packings:
+                lowest = packing
         except KeyboardInterrupt:
-            interrupted = True
-        placed = self._in_bytes(best)
+            return replace(lowest, interrupted=True)
+        return lowest
+
+    def _lowest(self, offsets: NDArray[np.int64], least: int) -> Lowest:
+        placed = self._in_bytes(offsets)
         height = int((placed + self._size).max(initial=0))
-        return Lowest(placed, height, max(self._bound, self._proven(least)), interrupted)
+        return Lowest(placed, height, max(self._bound, self._proven(least)))
 
     def _fit(self, units: int, work: int, seconds: float) -> tuple[Verdict, NDArray[np.int64]]:
         if self._search is None:
@@ -189,7 +204,7 @@ def _check(
             raise ValueError(f"item {int(wrong.argmax())} has {what}")
     if (coarsest % alignment).any():
         item = int((coarsest % alignment != 0).argmax())
-        raise ValueError(f"item {item} has an alignment of {alignment[item]}, which does not divide another, {coarsest}")
+        raise ValueError(f"item {item} has an alignment of {alignment[item]}: it does not divide another, {coarsest}")
     if sum(map(int, size)) + len(size) * int(coarsest) >= UNLIMITED:
         raise ValueError(f"the items have {sum(map(int, size))} bytes in all: offsets are limited to {UNLIMITED}")
 
