@@ -13,12 +13,13 @@ TightSearch::TightSearch(const std::vector<std::int64_t>& lower, const std::vect
     : sections_(lower, upper, std::move(sizes)), niche_(sections_, seed), canonical_(sections_, seed) {}
 
 Verdict TightSearch::pack(std::int64_t capacity, std::int64_t work, Stop& stop) {
-  for (const std::int64_t begin = this->work(); this->work() - begin < work && !stop();) {
+  const std::int64_t begin = this->work();
+  do {
     const bool niche = niche_.work() <= canonical_.work();
     const Verdict verdict = niche ? niche_.attempt(capacity, stop) : canonical_.attempt(capacity, stop);
     offsets_ = niche ? &niche_.offsets() : &canonical_.offsets();
     if (verdict != Verdict::kUnknown) return verdict;
-  }
+  } while (this->work() - begin < work && !stop());
   return Verdict::kUnknown;
 }
 

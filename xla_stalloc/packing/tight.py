@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,7 +85,10 @@ class TightPacker:
         self._units = padded // self._unit
         self._least = _max_load(lowers, uppers, self._units)
         self._bound = _max_load(lowers, uppers, size)
-        self._search = _core.TightSearch(lowers, uppers, self._units, seed) if len(size) else None
+        self._new_search = partial(_core.TightSearch, lowers, uppers, self._units)
+        self._seed = seed
+        self._search = self._new_search(seed)
+        self._work = 0  # of other searches
         self._start = _best_fit(lowers, uppers, self._units)
 
     @property
@@ -95,7 +99,7 @@ class TightPacker:
     @property
     def work(self) -> int:
         """Work done so far."""
-        return self._search.work if self._search else 0
+        return self._search.work + self._work
 
     def fit(self, capacity: int, work: int = UNLIMITED, seconds: float = math.inf) -> Fit:
         """Look for offsets below a capacity.
@@ -110,7 +114,7 @@ class TightPacker:
         """
         if capacity < self.lower_bound:
             return Fit(Verdict.INFEASIBLE, None)
-        verdict, offsets = self._fit(capacity // self._unit, work, seconds)
+        verdict, offsets = self._search.pack(capacity // self._unit, work, seconds)
         if verdict is Verdict.INFEASIBLE and self._proven(capacity // self._unit + 1) <= capacity:
             verdict = Verdict.UNKNOWN
         return Fit(verdict, self._in_bytes(offsets) if verdict is Verdict.FITS else None)
@@ -132,24 +136,29 @@ class TightPacker:
         end, last = time.monotonic() + seconds, self.work + work
         offsets, high = self._start, self._height(self._start)
         least = self._least  # of the heights that are not ruled out
-        slice_, share, aim_low = _FIRST_SLICE, 0.5, True
+        slice_, failed, attempts = _FIRST_SLICE, -1, 0  # the highest that one slice was not enough for
         yield self._lowest(offsets, least)
         while (low := max(least, floor // self._unit)) < high:
-            target = low if aim_low else min(low + int((high - low) * share), high - 1)
+            failed = max(failed, low)
+            if high - failed <= max(1, (high - low) // 8):  # bisected: once more, with more patience
+                slice_, failed = 2 * slice_, low
+            aim_low = self._search.work <= self._work
+            target = low if aim_low else min((failed + high + 1) // 2, high - 1)
             spend, left = min(slice_, last - self.work), end - time.monotonic()
             if spend <= 0 or left <= 0:
                 break
-            verdict, found = self._fit(target, spend, left)
+            # Attempts get longer the more have failed: what the least height took says nothing about another one.
+            search = self._search if aim_low else self._new_search(self._seed + attempts)
+            attempts += 1
+            verdict, found = search.pack(target, spend, left)
+            self._work += 0 if aim_low else search.work
             if verdict is Verdict.FITS:
-                offsets, high, share = found, self._height(found), 0.5
+                offsets, high = found, self._height(found)
                 yield self._lowest(offsets, least)
             elif verdict is Verdict.INFEASIBLE:
                 least = target + 1
-            elif not aim_low:  # nearer to what was reached, until that is too near
-                share = (1 + share) / 2
-                if share > 0.95:
-                    share, slice_ = 0.5, 2 * slice_
-            aim_low = not aim_low
+            elif not aim_low:
+                failed = target
         yield self._lowest(offsets, least)
 
     def lowest(self, floor: int = 0, work: int = UNLIMITED, seconds: float = math.inf) -> Lowest:
@@ -167,11 +176,6 @@ class TightPacker:
         placed = self._in_bytes(offsets)
         height = int((placed + self._size).max(initial=0))
         return Lowest(placed, height, max(self._bound, self._proven(least)))
-
-    def _fit(self, units: int, work: int, seconds: float) -> tuple[Verdict, NDArray[np.int64]]:
-        if self._search is None:
-            return Verdict.FITS, np.zeros(0, np.int64)
-        return self._search.pack(units, work, seconds)
 
     def _proven(self, units: int) -> int:
         """Bytes that a packing needs when the padded items need this many units: the top one may stop short of them."""
