@@ -2,7 +2,8 @@
 
     python benchmarks/packing_tight.py [--instances DIR] [--only 'A' ...] [--height N] [--seeds 10] [--lowest] [--json]
 
-Seconds are those of the processor, so that other programs do not count. The default height, 1,048,576 bytes, is the one that MiniMalloc's challenging instances, A to K, are known to fit.
+Seconds are those of the processor, so that other programs do not count.
+The default height, 1,048,576 bytes, is the one that MiniMalloc's challenging instances, A to K, are known to fit.
 """
 
 from __future__ import annotations
