@@ -136,22 +136,26 @@ class TightPacker:
         end, last = time.monotonic() + seconds, self.work + work
         offsets, high = self._start, self._height(self._start)
         least = self._least  # of the heights that are not ruled out
-        slice_, failed, attempts = _FIRST_SLICE, -1, 0  # the highest that one slice was not enough for
+        slice_, failed = _FIRST_SLICE, -1  # the highest that one slice was not enough for
+        searches: dict[int, _core.TightSearch] = {}  # of heights: attempts get longer the more have failed at it
         yield self._lowest(offsets, least)
         while (low := max(least, floor // self._unit)) < high:
             failed = max(failed, low)
-            if high - failed <= max(1, (high - low) // 8):  # bisected: once more, with more patience
+            step = 1 << max((high - low) // 16, 1).bit_length() - 1  # round heights, so as to come back to them
+            if high - failed <= step:  # bisected: once more, with more patience
                 slice_, failed = 2 * slice_, low
+            middle = max((failed + high) // 2 // step, failed // step + 1) * step
             aim_low = self._search.work <= self._work
-            target = low if aim_low else min((failed + high + 1) // 2, high - 1)
+            target = low if aim_low else min(middle, high - 1)
             spend, left = min(slice_, last - self.work), end - time.monotonic()
             if spend <= 0 or left <= 0:
                 break
-            # Attempts get longer the more have failed: what the least height took says nothing about another one.
-            search = self._search if aim_low else self._new_search(self._seed + attempts)
-            attempts += 1
+            if not aim_low and target not in searches:
+                searches[target] = self._new_search(self._seed)
+            search = self._search if aim_low else searches[target]
+            before = search.work
             verdict, found = search.pack(target, spend, left)
-            self._work += 0 if aim_low else search.work
+            self._work += 0 if aim_low else search.work - before
             if verdict is Verdict.FITS:
                 offsets, high = found, self._height(found)
                 yield self._lowest(offsets, least)
