@@ -205,7 +205,9 @@ def _loss(params: Any, batch: Any, *, sizes: Sizes, mesh: Mesh) -> jax.Array:
     tokens, labels = batch
     by_batch = NamedSharding(mesh, _spec(mesh, "fsdp", None, None))
     params = {name: value.astype(jnp.bfloat16) for name, value in params.items()}
-    x = jax.lax.with_sharding_constraint(params["embed"][tokens], by_batch)
+    # Rows of the table have to be whole before they are looked up: what comes out is split by batch.
+    table = jax.lax.with_sharding_constraint(params["embed"], NamedSharding(mesh, _spec(mesh, "tp", None)))
+    x = jax.lax.with_sharding_constraint(table[tokens], by_batch)
     stacked = {name: value for name, value in params.items() if name not in ("embed", "norm", "head")}
 
     def block(x: jax.Array, layer: Any) -> tuple[jax.Array, None]:
