@@ -19,6 +19,7 @@ class Estimate:
         output_bytes: all outputs; likewise.
         alias_bytes: outputs that lie in the memory of donated arguments.
         temp_bytes: the most that is live at once of everything else.
+        flops: of all products of matrices, all turns of loops included.
         collective_bytes: that the device sends to others, all turns of loops included.
     """
 
@@ -26,6 +27,7 @@ class Estimate:
     output_bytes: int
     alias_bytes: int
     temp_bytes: int
+    flops: int
     collective_bytes: int
 
     @property
@@ -48,6 +50,7 @@ def of_step(step: Step) -> Estimate:
         output_bytes=sum(value.bytes for value in region.returned),
         alias_bytes=sum(region.returned[number].bytes for number in step.aliases),
         temp_bytes=peak(region, held),
+        flops=sum(op.flops * times for op, times in _operations(region, 1)),
         collective_bytes=sum(_sent(op) * times for op, times in _operations(region, 1)),
     )
 

@@ -15,7 +15,7 @@ class Fit:
         topology: the devices, as given.
         mesh: its axes with sizes, `fsdp=16,tp=4`.
         arguments: keyword arguments of the user's function.
-        fits: whether the peak is within the limit; None if there is no limit.
+        fits: whether the peak is within the limit; by the estimate if nothing was compiled; None if there is no limit.
         argument_bytes: all arguments, donated ones included.
         output_bytes: all outputs, those in donated memory included.
         alias_bytes: outputs that lie in the memory of donated arguments.
@@ -25,9 +25,8 @@ class Fit:
         limit_bytes: what a program may use; None for CPU devices.
         largest_block_bytes: the largest piece that has to be contiguous: the temporary allocation, or one argument.
         estimate_bytes: the peak, estimated from shardings alone.
-        flops: of the step, on each device, as the compiler counts them (a loop's body once).
-        bytes_accessed: by all its instructions, likewise.
-        collective_bytes: that each device sends to others in a step, estimated from shardings.
+        flops: of the products of matrices in a step on each device, with what is recomputed; from shardings.
+        collective_bytes: that each device sends to others in a step; from shardings.
         compile_seconds: of the compiler, also if the result comes from the cache.
         estimate_seconds: from the lowered step to the estimate.
         cached: whether the compiler ran earlier.
@@ -47,8 +46,7 @@ class Fit:
     limit_bytes: int | None = None
     largest_block_bytes: int | None = None
     estimate_bytes: int | None = None
-    flops: float | None = None
-    bytes_accessed: float | None = None
+    flops: int | None = None
     collective_bytes: int | None = None
     compile_seconds: float | None = None
     estimate_seconds: float | None = None

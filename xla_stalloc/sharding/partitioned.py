@@ -27,9 +27,11 @@ class Value:
 
     Attributes:
         bytes: on one device, unpadded.
+        shape: on one device.
     """
 
     bytes: int
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -43,6 +45,7 @@ class Operation:
         regions: the condition and the body of a loop, the branches of a choice.
         repeats: how often a loop turns; 1 if that is not known.
         sharing: devices that exchange data, if it is a collective.
+        flops: on one device, if it is a product of matrices.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Operation:
     regions: list[Region] = field(default_factory=list)
     repeats: int = 1
     sharing: int = 1
+    flops: int = 0
 
 
 @dataclass(eq=False, slots=True)
@@ -109,7 +113,7 @@ class _Reader:
         block = function.regions[0].blocks[0]
         shardings = [_get(a, "sdy.sharding") for a in attributes] or [None] * len(block.arguments)
         arguments = [
-            Value(self.bytes(value.type, sharding)) for value, sharding in zip(block.arguments, shardings, strict=True)
+            self.value(value.type, sharding) for value, sharding in zip(block.arguments, shardings, strict=True)
         ]
         outputs = {}
         donors = []
@@ -146,17 +150,19 @@ class _Reader:
             known.update(zip(op.results, inner.returned, strict=True))
             return []
         shardings = self.result_shardings(op)
-        results = [Value(self.bytes(v.type, s)) for v, s in zip(op.results, shardings, strict=True)]
+        results = [self.value(v.type, s) for v, s in zip(op.results, shardings, strict=True)]
         known.update(zip(op.results, results, strict=True))
         made = Operation(name, operands, results)
         if name in ("stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.optimization_barrier"):
             for inner_region in op.regions:
                 block = inner_region.blocks[0]
-                inputs = [Value(operand.bytes) for operand, _ in zip(operands, block.arguments, strict=False)]
+                inputs = [Value(operand.bytes, operand.shape) for operand, _ in zip(operands, block.arguments, strict=False)]
                 made.regions.append(self.region(block, inputs, known))
             made.operands = list(dict.fromkeys([*operands, *_captured(made.regions)]))
         if name == "stablehlo.while":
             made.repeats = _trips(op)
+        if name == "stablehlo.dot_general":
+            made.flops = _flops(op, operands[0], results[0])
         if name.startswith("sdy."):
             made.sharing = self.sharing(op)
         region.operations.append(made)
@@ -173,17 +179,17 @@ class _Reader:
                 return [attributes[key]] * len(op.results)
         return [None] * len(op.results)
 
-    def bytes(self, type: Any, sharding: Any) -> int:
-        """Of a tensor's part on one device; uneven parts are rounded up, as they are padded."""
+    def value(self, type: Any, sharding: Any) -> Value:
+        """A tensor's part on one device; uneven parts are rounded up, as they are padded."""
         try:
             shape = list(type.shape)
         except AttributeError:
-            return 0  # a token
+            return Value(0)  # a token
         if sharding is not None:
             axes = self.axes(sharding)
             for number, split in enumerate(_splits(sharding, axes)):
                 shape[number] = -(-shape[number] // split)
-        return math.prod(shape) * _element_bits(str(type.element_type)) // 8
+        return Value(math.prod(shape) * _element_bits(str(type.element_type)) // 8, tuple(shape))
 
     def axes(self, sharding: Any) -> dict[str, int]:
         from jax.extend.mlir import ir
@@ -209,6 +215,13 @@ class _Reader:
 
 def _get(attributes: Any, key: str) -> Any:
     return attributes[key] if key in attributes else None
+
+
+def _flops(dot: Any, left: Value, result: Value) -> int:
+    from jax.extend.mlir.dialects import stablehlo
+
+    numbers = stablehlo.DotDimensionNumbers(dot.attributes["dot_dimension_numbers"])
+    return 2 * math.prod(result.shape) * math.prod(left.shape[d] for d in numbers.lhs_contracting_dimensions)
 
 
 def _axes(mesh: Any) -> dict[str, int]:

@@ -18,6 +18,7 @@ class Request:
         mesh: as `mesh.parse` reads it.
         arguments: keyword arguments of the function besides the mesh.
         compiler_options: of XLA, by name; the same that `jax.jit` takes.
+        compile: or else only estimate.
     """
 
     function: str
@@ -25,6 +26,7 @@ class Request:
     mesh: str
     arguments: dict[str, Any] = field(default_factory=dict)
     compiler_options: dict[str, Any] = field(default_factory=dict)
+    compile: bool = True
 
     def to_json(self) -> str:
         """One line, the same for the same request."""

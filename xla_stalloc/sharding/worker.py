@@ -72,10 +72,16 @@ def _serve(request: Request) -> Any:
         output_bytes=guess.output_bytes,
         alias_bytes=guess.alias_bytes,
         estimate_bytes=guess.peak_bytes,
+        flops=guess.flops,
         collective_bytes=guess.collective_bytes,
         estimate_seconds=time.perf_counter() - started,
     )
+    if fit.limit_bytes is not None:
+        fit = dataclasses.replace(fit, fits=guess.peak_bytes <= fit.limit_bytes)
     yield {"event": "estimate", "fit": fit.to_dict()}
+    if not request.compile:
+        yield {"event": "result", "fit": dataclasses.replace(fit, reason="estimated; nothing was compiled").to_dict()}
+        return
     yield _progress(f"compiling for {found.name}")
     key = cache.key(lowered.as_text(), found.name, request.compiler_options)
     known = cache.read(key)
@@ -107,15 +113,12 @@ def _compile(lowered: Any, options: dict[str, Any]) -> dict[str, Any]:
         }
     seconds = time.perf_counter() - started
     memory = compiled.memory_analysis()
-    costs = compiled.cost_analysis() or {}
     return {
         "argument_bytes": memory.argument_size_in_bytes,
         "output_bytes": memory.output_size_in_bytes,
         "alias_bytes": memory.alias_size_in_bytes,
         "temp_bytes": memory.temp_size_in_bytes,
         "code_bytes": memory.generated_code_size_in_bytes,
-        "flops": costs.get("flops"),
-        "bytes_accessed": costs.get("bytes accessed"),
         "compile_seconds": seconds,
     }
 
