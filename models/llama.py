@@ -1,7 +1,7 @@
 """A Llama-like decoder (Touvron et al., 2023, arXiv:2302.13971), scanned over its layers, for meshes of many devices.
 
-Parameters and optimizer state are float32, arithmetic is bfloat16. The mesh axis `fsdp` splits the batch and one axis of
-each matrix (Rajbhandari et al., 2020, arXiv:1910.02054), `tp` splits heads, hidden units and the vocabulary.
+Parameters and optimizer state are float32, arithmetic is bfloat16. The mesh axis `fsdp` splits the batch and one axis
+of each matrix (Rajbhandari et al., 2020, arXiv:1910.02054), `tp` splits heads, hidden units and the vocabulary.
 Nothing is ever initialized here: the step is for compiling.
 """
 
@@ -57,9 +57,9 @@ class Sizes:
 
     def __post_init__(self) -> None:
         """Raises ModelError where sizes do not divide each other, or a choice is none of those that there are."""
-        for what, value, choices in (("remat", self.remat, REMAT), ("optimizer", self.optimizer, OPTIMIZERS)):
-            if value not in choices:
-                raise ModelError(f"{what}='{value}' is none of {', '.join(choices)}")
+        for name, choice, choices in (("remat", self.remat, REMAT), ("optimizer", self.optimizer, OPTIMIZERS)):
+            if choice not in choices:
+                raise ModelError(f"{name}='{choice}' is none of {', '.join(choices)}")
         for what, value, by, divisor in (
             ("width", self.width, "heads", self.heads),
             ("heads", self.heads, "kv_heads", self.kv_heads),
@@ -228,13 +228,15 @@ def _block(x: jax.Array, layer: Any) -> jax.Array:
     attention = jax.nn.dot_product_attention(_rotate(q), _rotate(k), v, is_causal=True)
     x = x + jnp.einsum("bshk,hkd->bsd", attention, layer["o"])
     y = _norm(x, layer["norm2"])
-    return x + (jax.nn.silu(y @ layer["gate"]) * (y @ layer["up"])) @ layer["down"]
+    out: jax.Array = x + (jax.nn.silu(y @ layer["gate"]) * (y @ layer["up"])) @ layer["down"]
+    return out
 
 
 def _norm(x: jax.Array, scale: jax.Array) -> jax.Array:
     wide = x.astype(jnp.float32)
     normed = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + _EPSILON)
-    return normed.astype(x.dtype) * scale
+    scaled: jax.Array = normed.astype(x.dtype) * scale
+    return scaled
 
 
 def _rotate(x: jax.Array) -> jax.Array:

@@ -34,5 +34,7 @@ def make_step(mesh: Mesh, *, model: str, **sizes: Any) -> tuple[Any, tuple[Any, 
     if unknown := set(mesh.axis_names) - {"data", "model"}:
         raise ModelError(f"{model} is split over the mesh axes data and model, not {', '.join(sorted(unknown))}")
     if missing := {"data", "model"} - set(mesh.axis_names):
-        raise ModelError(f"{model} wants a mesh with data and model; add {', '.join(f'{m}=1' for m in sorted(missing))}")
+        raise ModelError(
+            f"{model} wants a mesh with data and model; add {', '.join(f'{m}=1' for m in sorted(missing))}"
+        )
     return spec.jit(mesh), spec.arguments(mesh)

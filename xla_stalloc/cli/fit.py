@@ -23,8 +23,12 @@ _ZOO = "xla_stalloc.models.steps:make_step"
 @click.command()
 @click.argument("model")
 @click.option("--topology", required=True, help="Devices: v5p:4x4x4, v5e:16x16*2 (slices), h100:8x8, cpu:8.")
-@click.option("--mesh", required=True, help="Axes with sizes: fsdp=16,tp=4; one may be * for all devices that are left.")
-@click.option("--set", "sets", multiple=True, metavar="NAME=VALUE", help="An argument of the step: batch, seq, remat...")
+@click.option(
+    "--mesh", required=True, help="Axes with sizes: fsdp=16,tp=4; one may be * for all devices that are left."
+)
+@click.option(
+    "--set", "sets", multiple=True, metavar="NAME=VALUE", help="An argument of the step: batch, seq, remat..."
+)
 @click.option(
     "--sweep",
     "sweeps",
@@ -103,7 +107,7 @@ def _one(request: Request) -> Fit:
         task = bar.add_task("starting", total=None)
 
         def estimated(fit: Fit) -> None:
-            if fit.estimate_bytes is not None:
+            if fit.estimate_bytes is not None and bar.console.is_terminal:
                 bar.console.print(f"from shardings alone: peak {terminal.size(fit.estimate_bytes)} per device")
 
         return compile_step(request, lambda what: bar.update(task, description=what), estimated)
@@ -166,8 +170,18 @@ def show(fits: list[Fit], answers: dict[str, Any]) -> None:
     from rich.text import Text
 
     console = terminal.stdout()
-    columns = (">arguments", ">outputs", ">temps", ">peak", ">limit", ">spare", ">largest block", ">estimate", ">compile")
-    table = terminal.table("per device", "step", "fits", *columns, "")
+    columns = (
+        ">arguments",
+        ">outputs",
+        ">temps",
+        ">peak",
+        ">limit",
+        ">spare",
+        ">largest block",
+        ">estimate",
+        ">compile",
+    )
+    table = terminal.table("per device", "step", "fits", *columns)
     for found in fits:
         table.add_row(*map(Text, _row(found)))
     console.print(table)
@@ -181,12 +195,13 @@ def show(fits: list[Fit], answers: dict[str, Any]) -> None:
         if answer is not None:
             console.print(Text(f"{title}: {_name(answer)}"), soft_wrap=True)
     if front := answers.get("pareto"):
-        table = terminal.table("memory against arithmetic and communication", "step", ">peak", ">TFLOP", ">GB sent")
-        for found in sorted(front, key=lambda f: f.peak_bytes or f.estimate_bytes):
-            memory = _size(found.peak_bytes or found.estimate_bytes)
-            table.add_row(
-                Text(_name(found)), memory, f"{found.flops / 1e12:.1f}", f"{found.collective_bytes / 1e9:.2f}"
-            )
+        title = "memory against arithmetic and communication: nothing is better in all three"
+        table = terminal.table(title, "step", ">peak", "", ">TFLOP", ">GB sent")
+        most = max(map(_memory, front))
+        for found in sorted(front, key=_memory):
+            bar = "█" * round(_BAR * _memory(found) / most)
+            sent = f"{found.collective_bytes / 1e9:.2f}"
+            table.add_row(Text(_name(found)), _size(_memory(found)), bar, f"{found.flops / 1e12:.1f}", sent)
         console.print(table)
 
 
@@ -194,11 +209,6 @@ def _row(found: Fit) -> tuple[str, ...]:
     fits = {True: "yes", False: "NO", None: "-"}[found.fits]
     error = "" if found.estimate_error is None else f" ({100 * found.estimate_error:+.0f} %)"
     seconds = "-" if found.compile_seconds is None else terminal.duration(found.compile_seconds)
-    memory = found.peak_bytes or found.estimate_bytes
-    bar = ""
-    if memory and found.limit_bytes:
-        full = min(_BAR, round(_BAR * memory / found.limit_bytes))
-        bar = "█" * full + "░" * (_BAR - full)
     return (
         _name(found),
         fits,
@@ -211,8 +221,11 @@ def _row(found: Fit) -> tuple[str, ...]:
         _size(found.largest_block_bytes),
         _size(found.estimate_bytes) + error,
         seconds + (" (cached)" if found.cached else ""),
-        bar,
     )
+
+
+def _memory(found: Fit) -> int:
+    return found.peak_bytes or found.estimate_bytes or 0
 
 
 def _name(found: Fit) -> str:

@@ -19,6 +19,7 @@ class Estimate:
         output_bytes: all outputs; likewise.
         alias_bytes: outputs that lie in the memory of donated arguments.
         temp_bytes: the most that is live at once of everything else.
+        largest_argument_bytes: of the largest single one.
         flops: of all products of matrices, all turns of loops included.
         collective_bytes: that the device sends to others, all turns of loops included.
     """
@@ -27,6 +28,7 @@ class Estimate:
     output_bytes: int
     alias_bytes: int
     temp_bytes: int
+    largest_argument_bytes: int
     flops: int
     collective_bytes: int
 
@@ -50,6 +52,7 @@ def of_step(step: Step) -> Estimate:
         output_bytes=sum(value.bytes for value in region.returned),
         alias_bytes=sum(region.returned[number].bytes for number in step.aliases),
         temp_bytes=peak(region, held),
+        largest_argument_bytes=max((value.bytes for value in region.arguments), default=0),
         flops=sum(op.flops * times for op, times in _operations(region, 1)),
         collective_bytes=sum(_sent(op) * times for op, times in _operations(region, 1)),
     )

@@ -1,7 +1,7 @@
 """How much is live at once in a program that no compiler has touched: what XLA will likely make of it.
 
-It knows three habits of XLA. What is computed element by element is fused into what reads it, and takes no memory of its
-own. A loop updates what it carries in place. And an operation may write over an operand that nobody reads any more.
+It knows three habits of XLA. What is computed element by element is fused into what reads it, and takes no memory of
+its own. A loop updates what it carries in place. And an operation may write over an operand that nobody reads any more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ELEMENTWISE = frozenset(
         "pad popcnt power remainder reshape reverse round_nearest_afz round_nearest_even rsqrt select "
         "shift_left shift_right_arithmetic shift_right_logical sign sine slice sqrt subtract tan tanh transpose xor "
         "bitcast_convert concatenate dynamic_slice"
-    ).split()
+    ).split()  # noqa: SIM905
 ) | {"chlo.erf", "sdy.constant", "sdy.all_slice", "stablehlo.optimization_barrier"}
 _ABSORBS = _ELEMENTWISE | {"stablehlo.reduce", "stablehlo.dynamic_update_slice", "stablehlo.gather"}
 _MOVES = frozenset(
@@ -101,10 +101,8 @@ class _Walk:
     def peak(self) -> int:
         operations = self.region.operations
         inside = [0] * (len(operations) + 1)
-        homes = []
-        for value in self.region.arguments:
-            home = self.homes[value] = _Home(value.bytes, -1, self._last(value), value not in self.outside)
-            homes.append(home)
+        homes = [_Home(v.bytes, -1, self._last(v), v not in self.outside) for v in self.region.arguments]
+        self.homes.update(zip(self.region.arguments, homes, strict=True))
         for number, op in enumerate(operations):
             if number in self.fused:
                 continue

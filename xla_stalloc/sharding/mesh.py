@@ -29,7 +29,9 @@ def parse(text: str, device_count: int) -> dict[str, int]:
     for part in text.replace(" ", "").split(","):
         match = _AXIS.fullmatch(part)
         if match is None or match[1] in axes or (match[2] == "*" and rest):
-            raise FitError(f"'{text}' is no mesh; write each axis once, one of them may be *: fsdp=16,tp=4 or fsdp=*,tp=4")
+            raise FitError(
+                f"'{text}' is no mesh; write each axis once, one of them may be *: fsdp=16,tp=4 or fsdp=*,tp=4"
+            )
         if match[2] == "*":
             rest = match[1]
         axes[match[1]] = 1 if match[2] == "*" else int(match[2])

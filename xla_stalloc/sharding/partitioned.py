@@ -156,9 +156,11 @@ class _Reader:
         if name in ("stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.optimization_barrier"):
             for inner_region in op.regions:
                 block = inner_region.blocks[0]
-                inputs = [Value(operand.bytes, operand.shape) for operand, _ in zip(operands, block.arguments, strict=False)]
+                inputs = [
+                    Value(operand.bytes, operand.shape) for operand, _ in zip(operands, block.arguments, strict=False)
+                ]
                 made.regions.append(self.region(block, inputs, known))
-            made.operands = list(dict.fromkeys([*operands, *_captured(made.regions)]))
+            made.operands = [*operands, *(value for value in _captured(made.regions) if value not in operands)]
         if name == "stablehlo.while":
             made.repeats = _trips(op)
         if name == "stablehlo.dot_general":
@@ -214,7 +216,7 @@ class _Reader:
 
 
 def _get(attributes: Any, key: str) -> Any:
-    return attributes[key] if key in attributes else None
+    return attributes[key] if key in attributes else None  # noqa: SIM401  it is no Python dict
 
 
 def _flops(dot: Any, left: Value, result: Value) -> int:

@@ -45,11 +45,16 @@ def load(name: str) -> Callable[..., Any]:
     # Whatever a user's module raises while it is imported, the message is about the module.
     except Exception as error:
         raise FitError(f"{where} cannot be imported: {type(error).__name__}: {error}") from error
-    function = getattr(module, attribute, None)
+    function: Any = getattr(module, attribute, None)
     if not callable(function):
-        names = [key for key, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
+        names = [
+            key
+            for key, value in vars(module).items()
+            if inspect.isfunction(value) and value.__module__ == module.__name__
+        ]
         raise FitError(f"{where} has no function '{attribute}'; it has {', '.join(names) or 'none'}")
-    return function
+    made: Callable[..., Any] = function
+    return made
 
 
 def lower(function: Callable[..., Any], mesh: Mesh, keywords: dict[str, Any]) -> jax.stages.Lowered:
@@ -65,7 +70,9 @@ def lower(function: Callable[..., Any], mesh: Mesh, keywords: dict[str, Any]) ->
         inspect.signature(function).bind(mesh, **keywords)
     except TypeError as error:
         takes = ", ".join(list(inspect.signature(function).parameters)[1:]) or "nothing"
-        raise FitError(f"the function cannot be called with what is set: {error}; besides the mesh it takes {takes}") from error
+        raise FitError(
+            f"the function cannot be called with what is set: {error}; besides the mesh it takes {takes}"
+        ) from error
     try:
         made = function(mesh, **keywords)
     except Exception as error:

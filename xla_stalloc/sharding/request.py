@@ -1,4 +1,4 @@
-"""What is to be compiled, for which devices: plain data, so that it crosses to another process and names a cache entry."""
+"""What is to be compiled, for which devices: plain data that another process can read."""
 
 from __future__ import annotations
 

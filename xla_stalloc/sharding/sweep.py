@@ -1,4 +1,4 @@
-"""Many variants of one step: which fit, which is the smallest, and what memory costs in arithmetic and communication."""
+"""Many variants of one step: which fit, which is the smallest, what memory costs in arithmetic and communication."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def smallest_topology(fits: Iterable[Fit]) -> Fit | None:
 
 
 def largest_batch(fits: Iterable[Fit]) -> Fit | None:
-    """Of all that fit and have an argument `batch`, the one with the largest; among equals, with the most to spare."""
+    """Of all that fit, the one with the largest argument `batch`; among equals, with the most to spare."""
     return max(
         (fit for fit in fits if fit.fits and "batch" in fit.arguments),
         key=lambda fit: (fit.arguments["batch"], fit.spare_bytes or 0),
@@ -99,8 +99,8 @@ def largest_batch(fits: Iterable[Fit]) -> Fit | None:
 
 
 def pareto(fits: Iterable[Fit]) -> list[Fit]:
-    """Those that no other one of the same work beats in memory, arithmetic and bytes sent, all per device."""
-    judged = [fit for fit in fits if _costs(fit) is not None]
+    """Those that may fit and that no other one of the same work beats in memory, arithmetic and bytes sent, all per device."""
+    judged = [fit for fit in fits if fit.fits is not False and _costs(fit) is not None]
     return [fit for fit in judged if not any(_beats(other, fit) for other in judged)]
 
 

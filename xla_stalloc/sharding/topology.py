@@ -107,7 +107,11 @@ def parse(name: str) -> Topology:
         shape = (1, *shape)
     axes = {"tpu": (2, 3), "cuda": (2,), "cpu": (1,)}[platform]
     if len(shape) not in axes:
-        wanted = {"tpu": "chips, such as 4x4 or 2x2x4", "cuda": "hosts x cards, such as 8x8", "cpu": "a number, such as 8"}
+        wanted = {
+            "tpu": "chips, such as 4x4 or 2x2x4",
+            "cuda": "hosts x cards, such as 8x8",
+            "cpu": "a number, such as 8",
+        }
         raise FitError(f"'{name}': after '{chip}:' come {wanted[platform]}")
     if slices > 1 and platform != "tpu":
         raise FitError(f"'{name}': only TPUs come in slices; leave out '*{slices}'")

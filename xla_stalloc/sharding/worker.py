@@ -1,8 +1,9 @@
 """The process that compiles: a request on stdin, events on stdout, one JSON object a line.
 
-Events: `{"event": "progress", "what": ...}`, `{"event": "result", "fit": ...}` (first with the estimate alone, then with
-the compiler's figures) and `{"event": "error", "message": ...}`. It is a process of its own because a compiler's flags
-and plugins are chosen once per process, because nothing else stops a compiler, and because its memory comes back.
+Events: `{"event": "progress", "what": ...}`, `{"event": "estimate", "fit": ...}` before the compiler starts,
+`{"event": "result", "fit": ...}` after it, and `{"event": "error", "message": ...}`. It is a process of its own because
+a compiler's flags and plugins are chosen once per process, because nothing else stops a compiler, and because its
+memory comes back.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, TextIO
 
 from xla_stalloc.sharding import cache, exhausted, mesh, program, topology
 from xla_stalloc.sharding.errors import FitError
+from xla_stalloc.sharding.estimate import Estimate, estimate
 from xla_stalloc.sharding.fit import Fit
 from xla_stalloc.sharding.request import Request
 from xla_stalloc.sharding.topology import Topology
@@ -58,12 +60,7 @@ def _serve(request: Request) -> Any:
     made = mesh.make(axes, found)
     yield _progress(f"tracing {request.function}")
     lowered = program.lower(program.load(request.function), made, request.arguments)
-
-    from xla_stalloc.sharding.estimate import estimate
-
-    fit = Fit(
-        topology=found.name, mesh=mesh.text(axes), arguments=request.arguments, limit_bytes=found.memory_limit
-    )
+    fit = Fit(topology=found.name, mesh=mesh.text(axes), arguments=request.arguments, limit_bytes=found.memory_limit)
     started = time.perf_counter()
     guess = estimate(lowered)
     fit = dataclasses.replace(
@@ -86,12 +83,9 @@ def _serve(request: Request) -> Any:
     key = cache.key(lowered.as_text(), found.name, request.compiler_options)
     known = cache.read(key)
     if known is None:
-        known = _compile(lowered, request.compiler_options)
-        cache.write(key, known)
-        cached = False
-    else:
-        cached = True
-    yield {"event": "result", "fit": _judge(fit, known, cached).to_dict()}
+        compiled = _compile(lowered, request.compiler_options)
+        cache.write(key, compiled)
+    yield {"event": "result", "fit": _judge(fit, guess, known or compiled, known is not None).to_dict()}
 
 
 def _compile(lowered: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -123,29 +117,31 @@ def _compile(lowered: Any, options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _judge(fit: Fit, known: dict[str, Any], cached: bool) -> Fit:
+def _judge(fit: Fit, guess: Estimate, known: dict[str, Any], cached: bool) -> Fit:
+    """The estimate, and what the compiler said."""
     if "exhausted" in known:
-        limit = known["limit"] or fit.limit_bytes
-        reason = f"the compiler ran out of memory: {known['exhausted']}"
-        # What is left over for temporaries is less than the limit: arguments lie in the same memory.
-        peak = known["needed"] + (fit.argument_bytes or 0) if known["needed"] else None
+        # What arguments and outputs take is known without it, and lies in the same memory.
+        held = guess.argument_bytes + guess.output_bytes - guess.alias_bytes
+        needed = known["needed"]
         return dataclasses.replace(
             fit,
             fits=False,
-            peak_bytes=peak,
-            limit_bytes=limit,
-            largest_block_bytes=known["needed"],
+            temp_bytes=needed,
+            peak_bytes=None if needed is None else held + needed,
+            limit_bytes=known["limit"] or fit.limit_bytes,
+            largest_block_bytes=needed,
             compile_seconds=known["compile_seconds"],
             cached=cached,
-            reason=reason,
+            reason=f"the compiler ran out of memory: {known['exhausted']}",
         )
-    peak = (
-        known["argument_bytes"] + known["output_bytes"] - known["alias_bytes"] + known["temp_bytes"] + known["code_bytes"]
-    )
+    held = known["argument_bytes"] + known["output_bytes"] - known["alias_bytes"]
+    peak = held + known["temp_bytes"] + known["code_bytes"]
     fits = None if fit.limit_bytes is None else peak <= fit.limit_bytes
     reason = "" if fits is not False else f"it needs {peak} bytes, and {fit.limit_bytes} are there"
-    judged = dataclasses.replace(fit, fits=fits, peak_bytes=peak, cached=cached, reason=reason, **known)
-    return dataclasses.replace(judged, largest_block_bytes=known["temp_bytes"])
+    block = max(known["temp_bytes"], guess.largest_argument_bytes)
+    return dataclasses.replace(
+        fit, fits=fits, peak_bytes=peak, largest_block_bytes=block, cached=cached, reason=reason, **known
+    )
 
 
 def _progress(what: str) -> dict[str, str]:
