@@ -234,9 +234,8 @@ def _block(x: jax.Array, layer: Any) -> jax.Array:
 
 def _norm(x: jax.Array, scale: jax.Array) -> jax.Array:
     wide = x.astype(jnp.float32)
-    normed = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + _EPSILON)
-    scaled: jax.Array = normed.astype(x.dtype) * scale
-    return scaled
+    normed: jax.Array = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + _EPSILON)
+    return normed.astype(x.dtype) * scale
 
 
 def _rotate(x: jax.Array) -> jax.Array:

@@ -11,21 +11,27 @@ from dataclasses import dataclass
 from xla_stalloc.sharding.partitioned import Operation, Region, Value
 
 _ELEMENTWISE = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        "abs add and broadcast_in_dim ceil clamp compare constant convert cosine divide exponential "
-        "exponential_minus_one floor iota is_finite log log_plus_one logistic maximum minimum multiply negate not or "
-        "pad popcnt power remainder reshape reverse round_nearest_afz round_nearest_even rsqrt select "
-        "shift_left shift_right_arithmetic shift_right_logical sign sine slice sqrt subtract tan tanh transpose xor "
-        "bitcast_convert concatenate dynamic_slice"
-    ).split()  # noqa: SIM905
-) | {"chlo.erf", "sdy.constant", "sdy.all_slice", "stablehlo.optimization_barrier"}
+    (
+        "chlo.erf",
+        "sdy.all_slice",
+        "sdy.constant",
+        *map(
+            "stablehlo.{}".format,
+            (
+                *("abs", "add", "and", "bitcast_convert", "broadcast_in_dim", "ceil", "clamp", "compare"),
+                *("concatenate", "constant", "convert", "cosine", "divide", "dynamic_slice", "exponential"),
+                *("exponential_minus_one", "floor", "iota", "is_finite", "log", "log_plus_one", "logistic"),
+                *("maximum", "minimum", "multiply", "negate", "not", "optimization_barrier", "or", "pad", "popcnt"),
+                *("power", "remainder", "reshape", "reverse", "round_nearest_afz", "round_nearest_even", "rsqrt"),
+                *("select", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sine", "slice"),
+                *("sqrt", "subtract", "tan", "tanh", "transpose", "xor"),
+            ),
+        ),
+    )
+)
 _ABSORBS = _ELEMENTWISE | {"stablehlo.reduce", "stablehlo.dynamic_update_slice", "stablehlo.gather"}
 _MOVES = frozenset(
     f"stablehlo.{name}" for name in ("bitcast_convert", "broadcast_in_dim", "convert", "reshape", "transpose")
-)
-_COSTLY = frozenset(
-    f"stablehlo.{name}" for name in ("cosine", "divide", "exponential", "log", "logistic", "power", "sine", "tanh")
 )
 _FREE = frozenset(("stablehlo.constant", "sdy.constant", "stablehlo.iota"))
 _IN_PLACE = _ELEMENTWISE | {"stablehlo.dynamic_update_slice", "sdy.all_reduce", "stablehlo.scatter", "stablehlo.reduce"}
@@ -71,10 +77,7 @@ class _Walk:
             if op.name not in _ELEMENTWISE or any(value in self.returned for value in op.results):
                 continue
             users = [user for value in op.results for user in self.users.get(value, ())]
-            if op.name in _FREE or (
-                all(self._absorbs(op, self.region.operations[user]) for user in users)
-                and not (op.name in _COSTLY and len(set(users)) > 1)
-            ):
+            if op.name in _FREE or all(self._absorbs(op, self.region.operations[user]) for user in users):
                 fused.add(number)
         return fused
 
@@ -82,7 +85,9 @@ class _Walk:
     def _absorbs(op: Operation, user: Operation) -> bool:
         if user.name in _ABSORBS:
             return True
-        return user.name == "stablehlo.dot_general" and op.name in _MOVES
+        # A product reads its operands as they lie in memory, and they are laid down where they are smallest.
+        widens = op.results[0].bytes >= max(operand.bytes for operand in op.operands)
+        return user.name == "stablehlo.dot_general" and op.name in _MOVES and widens
 
     def _reads(self) -> list[int]:
         """For each operation, when it reads: where it stands, or as late as whatever it is fused into."""

@@ -167,6 +167,13 @@ class _Reader:
             made.flops = _flops(op, operands[0], results[0])
         if name.startswith("sdy."):
             made.sharing = self.sharing(op)
+        if name == "sdy.all_gather":
+            # The partitioner remembers what it has gathered; it lives on until its last reader.
+            for earlier in region.operations:
+                same = earlier.name == name and earlier.operands == operands
+                if same and [v.shape for v in earlier.results] == [v.shape for v in results]:
+                    known.update(zip(op.results, earlier.results, strict=True))
+                    return []
         region.operations.append(made)
         return []
 

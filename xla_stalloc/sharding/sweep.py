@@ -99,7 +99,7 @@ def largest_batch(fits: Iterable[Fit]) -> Fit | None:
 
 
 def pareto(fits: Iterable[Fit]) -> list[Fit]:
-    """Those that may fit and that no other one of the same work beats in memory, arithmetic and bytes sent, all per device."""
+    """Those that may fit and that none of the same work beats in memory, arithmetic and bytes sent, all per device."""
     judged = [fit for fit in fits if fit.fits is not False and _costs(fit) is not None]
     return [fit for fit in judged if not any(_beats(other, fit) for other in judged)]
 
