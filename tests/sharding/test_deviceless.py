@@ -1,4 +1,4 @@
-"""Compiling in another process, for CPU devices: results, the cache, errors, and that nothing outlives a cancellation."""
+"""Compiling in another process, for CPU devices: results, the cache, errors, and no process that stays behind."""
 
 from __future__ import annotations
 

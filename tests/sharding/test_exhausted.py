@@ -19,8 +19,8 @@ _GIB = 2**30
             int(15.75 * _GIB),
         ),
         (
-            "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 512.5M of 7.48G hbm. Exceeded hbm capacity "
-            "by 1.2G.",
+            "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 512.5M of 7.48G hbm. Exceeded hbm "
+            "capacity by 1.2G.",
             int(512.5 * 2**20),
             int(7.48 * _GIB),
         ),

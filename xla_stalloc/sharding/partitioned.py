@@ -125,9 +125,10 @@ class _Reader:
         region = self.region(block, arguments, {})
         # Donors without an output of their own: XLA gives them to outputs of their size.
         for number, value in enumerate(region.returned):
-            if number not in outputs and (fit := next((d for d in donors if arguments[d].bytes == value.bytes), None)):
-                outputs[number] = fit
-                donors.remove(fit)
+            fitting = [donor for donor in donors if arguments[donor].bytes == value.bytes]
+            if number not in outputs and fitting:
+                outputs[number] = fitting[0]
+                donors.remove(fitting[0])
         return Step(region, outputs)
 
     def region(self, block: Any, arguments: list[Value], outer: dict[Any, Value]) -> Region:
