@@ -190,7 +190,8 @@ def _accumulate(differentiate: Any, params: Any, batch: Any, sizes: Sizes, mesh:
     def cut(x: jax.Array) -> jax.Array:
         # Each part takes its rows from all devices, so that none of them has to be moved.
         parts = x.reshape(-1, sizes.accumulation, *x.shape[1:]).swapaxes(0, 1)
-        return jax.lax.with_sharding_constraint(parts, NamedSharding(mesh, _spec(mesh, None, "fsdp")))
+        constrained: jax.Array = jax.lax.with_sharding_constraint(parts, NamedSharding(mesh, _spec(mesh, None, "fsdp")))
+        return constrained
 
     def add(total: Any, part: Any) -> tuple[Any, None]:
         return jax.tree.map(jnp.add, total, differentiate(params, part)), None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -20,8 +19,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _compile(package: str, topology: str, mesh: str, **sizes: int) -> Fit:
-    if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
+    pytest.importorskip(package, reason=f"{package} is not installed")
     function = "xla_stalloc.models.steps:make_step"
     return compile_step(Request(function=function, topology=topology, mesh=mesh, arguments=SIZES | sizes))
 
