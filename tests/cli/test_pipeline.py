@@ -18,7 +18,7 @@ LAYER = {
     "weight_gradient_seconds": 0.01,
     "state_bytes": 3_000_000,
     "activation_bytes": 1_000_000,
-    "deferred_bytes": 1_000_000,
+    "kept_bytes": 1_000_000,
     "output_bytes": 1000,
     "repeat": 8,
 }
@@ -91,7 +91,7 @@ def test_nothing_fits(tmp_path: Path) -> None:
         (model(link={"bytes_per_second": 0}), [], "link: a link of 0.0 bytes per second"),
         (model(), ["--schedule", "fast"], "no schedule 'fast'"),
         (stages(), ["--micro-batches", "8"], "give layers to try other numbers"),
-        (stages(stages=[{**STAGE, "forward": {"seconds": 0}}]), [], "stages[0]"),
+        (stages(stages=[{**STAGE, "forward": {"seconds": "1"}}]), [], "stages[0].forward.seconds"),
         (stages(stages=[{**STAGE, "forward": "fast"}]), [], "stages[0].forward: write an object"),
         (stages(), ["--schedule", "zero-bubble"], "no schedule can run: zero-bubble: stage.0 gives no input gradient"),
     ],

@@ -109,9 +109,9 @@ def step(pipeline: Pipeline, schedule: Sequence[Sequence[Task]]) -> tuple[int, l
                     if span[forward][0] <= t < over(backward):
                         total += stage.activation_bytes
                     if weights in span:
-                        extra = max(stage.deferred_bytes - stage.activation_bytes - incoming, 0)
-                        total += extra if span[backward][0] <= t < span[backward][1] else 0
-                        total += stage.deferred_bytes if span[backward][1] <= t < span[weights][1] else 0
+                        kept = min(stage.kept_bytes, stage.activation_bytes + incoming)
+                        total += stage.deferred_bytes if span[backward][0] <= t < span[weights][1] else 0
+                        total += kept if span[backward][1] <= t < span[weights][1] else 0
                 for kind, made in (("x", forward), ("g", backward)):
                     move = (kind, s, m)
                     if move not in moves:

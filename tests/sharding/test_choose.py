@@ -46,7 +46,7 @@ def test_no_split_has_a_faster_slowest_stage(seed: int) -> None:
 
 def layer(draw: random.Random, number: int) -> Layer:
     times = (draw.uniform(0.5, 3) for _ in range(3))
-    bytes = (draw.randint(1, 50) for _ in range(6))
+    bytes = (draw.randint(1, 50), draw.randint(1, 50), draw.randint(20, 50), *(draw.randint(1, 20) for _ in range(4)))
     return Layer(f"layer {number}", *times, 0.1, *bytes)
 
 
@@ -67,7 +67,7 @@ def test_as_good_as_the_best_of_all_splits_or_nearly(seed: int) -> None:
 
 
 def test_what_fits_comes_first_and_the_fastest_of_that() -> None:
-    layers = [Layer(f"layer {n}", 1, 1, 1, state_bytes=100, activation_bytes=80, deferred_bytes=80) for n in range(8)]
+    layers = [Layer(f"layer {n}", 1, 1, 1, state_bytes=100, activation_bytes=80, kept_bytes=80) for n in range(8)]
     model = Model(layers, [Device(f"device {d}", 700) for d in range(4)], micro_batches=8)
     found = choose(model, ["gpipe", "1f1b", "interleaved"], [4, 8, 16])
     keys = [(choice.use.missing_bytes, choice.use.seconds) for choice in found]
@@ -78,7 +78,7 @@ def test_what_fits_comes_first_and_the_fastest_of_that() -> None:
 
 
 def test_finer_micro_batches_cost_their_overhead() -> None:
-    layers = [Layer("a", 1, 1, 1, 0.5, 7, 7, 100, 50, 30, 11), Layer("b", 2, 1, 1, 0.5, 3, 3, 60, 10, 40, 21)]
+    layers = [Layer("a", 1, 1, 1, 0.5, 7, 7, 100, 50, 0, 30, 11), Layer("b", 2, 1, 1, 0.5, 3, 3, 60, 10, 0, 40, 21)]
     stage = stage_of(layers, finer=2, overhead_seconds=0.25)
     assert (stage.forward.seconds, stage.backward.seconds) == (1.75, 2.25)
     assert stage.input_gradient is not None and stage.input_gradient.seconds == 1.25

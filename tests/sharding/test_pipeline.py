@@ -24,7 +24,7 @@ def even(devices: int, chunks: int = 1, forward: float = 2, inputs: float = 2, w
         "input_gradient": Program(inputs),
         "weight_gradient": Program(weights),
         "activation_bytes": UNIT,
-        "deferred_bytes": UNIT,
+        "kept_bytes": UNIT,
     }
     stages = [Stage(f"stage {s}", **stage) for s in range(devices * chunks)]  # type: ignore[arg-type]
     return Pipeline(stages, [Device(f"device {d}") for d in range(devices)])
@@ -77,7 +77,11 @@ def any_pipeline(random: random.Random, name: str) -> tuple[Pipeline, int]:
             program() if split else None,
             program() if split else None,
             program() if random.random() < 0.5 else None,
-            *(random.randint(0, 30) for _ in range(5)),
+            *(random.randint(0, 30) for _ in range(2)),
+            activation_bytes=random.randint(10, 30),
+            kept_bytes=random.randint(0, 15),
+            deferred_bytes=random.randint(0, 9),
+            output_bytes=random.randint(5, 30),
         )
         for s in range(devices * chunks)
     ]
@@ -133,10 +137,11 @@ def test_budgets_differ_by_device() -> None:
 @pytest.mark.parametrize(
     ("run", "why"),
     [
-        (lambda: Stage("s", Program(0), Program(1)), "forward takes 0 seconds"),
+        (lambda: Stage("s", Program(-1), Program(1)), "forward takes -1 seconds"),
         (lambda: Stage("s", Program(1), Program(1), state_bytes=-1), "state_bytes is -1"),
         (lambda: Stage("s", Program(1, -2), Program(1)), "-2 bytes of temps"),
         (lambda: Stage("s", Program(1), Program(1), Program(1)), "or neither"),
+        (lambda: Stage("s", Program(1), Program(1), activation_bytes=3, kept_bytes=4), "nothing more can be kept"),
         (lambda: Link(0), "positive rate"),
         (lambda: Pipeline(even(3).stages, even(2).devices), "3 stages on 2 devices"),
         (lambda: use(even(2), "2f2b", 4), "no schedule '2f2b'"),

@@ -22,7 +22,8 @@ class Layer:
       state_bytes: parameters and optimizer state.
       gradient_bytes: of its parameters.
       activation_bytes: what its forward keeps for its backward.
-      deferred_bytes: what of that, and of gradients, the weight gradient needs after the input gradient.
+      kept_bytes: of those, and of the gradient that comes in, what the weight gradient still needs.
+      deferred_bytes: what the input gradient computes for the weight gradient.
       output_bytes: what the next layer gets.
       temp_bytes: in use while any of its programs runs.
     """
@@ -35,6 +36,7 @@ class Layer:
     state_bytes: int = 0
     gradient_bytes: int = 0
     activation_bytes: int = 0
+    kept_bytes: int = 0
     deferred_bytes: int = 0
     output_bytes: int = 0
     temp_bytes: int = 0
@@ -75,6 +77,7 @@ def stage_of(layers: Sequence[Layer], finer: float = 1.0, overhead_seconds: floa
         state_bytes=bytes("state_bytes"),
         gradient_bytes=bytes("gradient_bytes"),
         activation_bytes=bytes("activation_bytes", finer),
+        kept_bytes=bytes("kept_bytes", finer),
         deferred_bytes=bytes("deferred_bytes", finer),
         output_bytes=_ceil(layers[-1].output_bytes, finer),
     )

@@ -46,13 +46,13 @@ class PipelineFile:
           PipelineError: nothing of this can run.
         """
         if isinstance(self.subject, Model):
-            counts = micro_batches or sorted(
-                {max(self.micro_batches // 2, 1), self.micro_batches, 2 * self.micro_batches}
-            )
+            own = self.micro_batches
+            counts = micro_batches or sorted({max(own // 2, 1), own, 2 * own})
             return choose(self.subject, schedules or tuple(SCHEDULES), counts, chunks)
         if micro_batches and tuple(micro_batches) != (self.micro_batches,):
             raise PipelineError(
-                f"the figures of stages are of one of {self.micro_batches} micro-batches; give layers to try other numbers"
+                f"the figures of stages are of one of {self.micro_batches} micro-batches; "
+                "give layers to try other numbers"
             )
         found, refused = [], []
         for name in schedules or SCHEDULES:

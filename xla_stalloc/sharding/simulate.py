@@ -62,8 +62,9 @@ def simulate(pipeline: Pipeline, schedule: Schedule) -> Simulation:
 
     Memory that a device gives back at a moment is free for what it takes at the same moment. A forward takes its
     activations, its output and its temps when it starts, and gives back its input when it ends; a backward gives back
-    the activations and its incoming gradient when it ends. A transfer takes memory on the receiver when it starts, and
-    gives back the sender's when it ends; between stages of one device, memory is handed over.
+    the activations and its incoming gradient when it ends, but for what a weight gradient still needs. A transfer
+    takes memory on the receiver when it starts, and gives back the sender's when it ends; between stages of one device,
+    memory is handed over.
 
     Raises:
       DeadlockError: devices wait for each other.
@@ -101,6 +102,9 @@ class _Run:
         self._temps = [[p.temp_bytes if (p := s.program(phase)) else 0 for phase in Phase] for s in pipeline.stages]
         self._sent = [stage.output_bytes for stage in pipeline.stages]
         self._sent[-1] = 0  # what the last stage computes stays there
+        self._kept = [
+            min(s.kept_bytes, s.activation_bytes + sent) for s, sent in zip(pipeline.stages, self._sent, strict=True)
+        ]
         # By phase, stage and micro-batch: when a task was done; when its input from another stage was there.
         self._done: list[list[dict[int, int]]] = [[{} for _ in pipeline.stages] for _ in Phase]
         self._arrived: list[list[dict[int, int]]] = [[{} for _ in pipeline.stages] for _ in Phase]
@@ -219,11 +223,10 @@ class _Run:
             taken += incoming
             given += stage.activation_bytes + self._sent[number]
         elif phase is Phase.INPUT_GRADIENT:
-            # What is deferred may be part of the activations, and the gradient that came in.
-            taken += incoming + max(stage.deferred_bytes - stage.activation_bytes - self._sent[number], 0)
-            given += max(stage.activation_bytes + self._sent[number] - stage.deferred_bytes, 0)
+            taken += incoming + stage.deferred_bytes
+            given += stage.activation_bytes + self._sent[number] - self._kept[number]
         elif phase is Phase.WEIGHT_GRADIENT:
-            given += stage.deferred_bytes
+            given += self._kept[number] + stage.deferred_bytes
         else:
             given += stage.gradient_bytes
         if phase in (Phase.BACKWARD, Phase.WEIGHT_GRADIENT):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -43,7 +44,7 @@ class Program:
     """What one run of a program takes.
 
     Attributes:
-      seconds: it occupies its device; positive.
+      seconds: it occupies its device; at least one nanosecond counts.
       temp_bytes: in use while it runs.
     """
 
@@ -65,7 +66,8 @@ class Stage:
       state_bytes: parameters and optimizer state.
       gradient_bytes: accumulated from the first backward until the optimizer is done.
       activation_bytes: what the forward keeps for the backward.
-      deferred_bytes: what the input gradient keeps for the weight gradient.
+      kept_bytes: of those activations, and of the gradient that comes in, what the weight gradient still needs.
+      deferred_bytes: what the input gradient computes for the weight gradient.
       output_bytes: what goes to the next stage; a gradient of as many bytes comes back.
     """
 
@@ -78,6 +80,7 @@ class Stage:
     state_bytes: int = 0
     gradient_bytes: int = 0
     activation_bytes: int = 0
+    kept_bytes: int = 0
     deferred_bytes: int = 0
     output_bytes: int = 0
 
@@ -87,14 +90,20 @@ class Stage:
             raise PipelineError(f"{self.name}: give both the input gradient and the weight gradient, or neither")
         for phase in Phase:
             program = self.program(phase)
-            if program and not 0 < program.seconds < float("inf"):
+            if program and not 0 <= program.seconds < float("inf"):
                 what = phase.name.lower().replace("_", " ")
-                raise PipelineError(f"{self.name}: its {what} takes {program.seconds} seconds: give a positive number")
+                raise PipelineError(f"{self.name}: its {what} takes {program.seconds} seconds: give a number from 0 up")
             if program and program.temp_bytes < 0:
                 raise PipelineError(f"{self.name}: {program.temp_bytes} bytes of temps: bytes cannot be negative")
-        for field in ("state_bytes", "gradient_bytes", "activation_bytes", "deferred_bytes", "output_bytes"):
-            if getattr(self, field) < 0:
-                raise PipelineError(f"{self.name}: {field} is {getattr(self, field)}: bytes cannot be negative")
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith("_bytes") and value < 0:
+                raise PipelineError(f"{self.name}: {field.name} is {value}: bytes cannot be negative")
+        if self.kept_bytes > self.activation_bytes + self.output_bytes:
+            raise PipelineError(
+                f"{self.name}: kept_bytes is {self.kept_bytes}, of {self.activation_bytes} bytes of activations and a "
+                f"gradient of {self.output_bytes}: nothing more can be kept"
+            )
 
     def program(self, phase: Phase) -> Program | None:
         """The program of a phase."""
