@@ -61,9 +61,7 @@ def _other_memories_kept(stock: Lifetimes, planned: Lifetimes, pin_collectives: 
     """Memory that other devices reach into lies where stock puts it, if they may run stock; it is never more."""
     moved = moved_buffer(stock, planned) if pin_collectives else None
     if moved is not None:
-        raise PlanError(
-            f"{moved}: the planned order moves its buffer in memory that other processes reach into"
-        )
+        raise PlanError(f"{moved}: the planned order moves its buffer in memory that other processes reach into")
     grown = grown_space(stock, planned)
     if grown is not None:
         space, before, after = grown
