@@ -14,6 +14,7 @@ from xla_stalloc.hlo.barriers import without_barriers
 from xla_stalloc.hlo.schema import hlo_pb2
 from xla_stalloc.lifetimes import Lifetimes, Value, of
 from xla_stalloc.lifetimes.program import uses
+from xla_stalloc.plan.other_memories import grown_space, has_other_memories, moved_buffer
 
 _ORDERED_PREFIXES = ("send", "recv", "infeed", "outfeed")
 _COLLECTIVE_PREFIXES = ("all-", "reduce-scatter", "collective-", "ragged-all-to-all")
@@ -50,7 +51,21 @@ def verify(stock: Module, serialized: bytes, pin_collectives: bool = True) -> No
             _same_order_of_effects(before, after, pin_collectives)
             if stock.platform not in ("cuda", "rocm"):  # there, what hides a transfer is a matter of time only
                 _same_async_windows(before, after)
-    _nothing_overwritten(of(without_barriers(planned)))
+    lifetimes = of(without_barriers(planned))
+    _nothing_overwritten(lifetimes)
+    if has_other_memories(lifetimes):
+        _other_memories_kept(of(without_barriers(stock)), lifetimes, pin_collectives)
+
+
+def _other_memories_kept(stock: Lifetimes, planned: Lifetimes, pin_collectives: bool) -> None:
+    """Memory that other devices reach into lies where stock puts it, if they may run stock; it is never more."""
+    moved = moved_buffer(stock, planned) if pin_collectives else None
+    if moved is not None:
+        raise PlanError(f"{moved}: the planned order moves its buffer in memory that other processes reach into")
+    grown = grown_space(stock, planned)
+    if grown is not None:
+        space, before, after = grown
+        raise PlanError(f"{planned.module.name}: needs {after:,} bytes of memory space {space}, stock {before:,}")
 
 
 def _same_fields(name: str, before: Message, after: Message, *may_differ: str) -> None:
