@@ -105,6 +105,25 @@ def test_heap_trace_and_offsets_equal_xlas(dumps, program):
     assert ours.peak_live_bytes == _peak(traced, sizes)
 
 
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_thread_local_buffers_equal_xlas(dumps, program):
+    module, _ = _open(dumps, program)
+    theirs = module.buffer_assignment
+    place = {b.id: (b.defined_at.instruction_id, tuple(b.defined_at.shape_index)) for b in theirs.logical_buffers}
+    found = {kind: set() for kind in lifetimes.Kind}
+    for buffer in lifetimes.of(module).applied_buffers:
+        (value,) = buffer.values
+        found[buffer.kind].add((value.instruction.id, value.index, buffer.bytes))
+
+    def assigned(allocations):
+        return [[(*place[b.logical_buffer_id], b.size) for b in a.assigned] for a in allocations]
+
+    own = assigned(a for a in theirs.buffer_allocations if a.is_thread_local)
+    assert sorted([buffer] for buffer in found[lifetimes.Kind.THREAD_LOCAL]) == sorted(own)
+    constants = assigned(a for a in theirs.buffer_allocations if a.is_constant)
+    assert all([buffer] in constants for buffer in found[lifetimes.Kind.CONSTANT])
+
+
 def _peak(trace, sizes):
     """Most bytes live at once in a heap trace: memory that values share counts once."""
     owner, live, current, peak = {}, defaultdict(int), 0, 0

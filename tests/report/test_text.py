@@ -54,4 +54,5 @@ def test_why_a_plan_is_not_lower() -> None:
         == "20 B above the bound, which no order may reach; 10 B of it lie in holes between buffers"
     )
     assert why_not_lower(record.replace(lower_bound_bytes=80)) == "no order of these instructions needs less"
+    assert why_not_lower(record.replace(lower_bound_bytes=0)).startswith("no bound is known; ")
     assert why_not_lower(record.because("budget")).endswith("; budget")

@@ -281,7 +281,6 @@ void register_assignment(nb::module_& m) {
       .def_ro("block", &Assignment::block)
       .def_ro("live_bytes", &Assignment::live_bytes)
       .def_ro("peak_event", &Assignment::peak_event)
-      .def_prop_ro("block_sizes", [](const Assignment& self) { return self.blocks.sizes; })
       .def_prop_ro("events",
                    [](const Assignment& self) {
                      std::vector<std::tuple<int, int, int>> events;

@@ -335,31 +335,6 @@ class Module:
         """
         return fingerprint(self)
 
-    def with_sequences(self, sequences: Mapping[int, Sequence[int]]) -> bytes:
-        """The serialized module with other orders: computation id -> all its instructions' ids in the new order.
-
-        Computations that are not named keep their order.
-
-        Raises:
-            ValueError: no such computation, or not a permutation of its instructions.
-        """
-        by_id = {computation.id: computation for computation in self.computations}
-        proto = hlo_pb2.HloModuleProto()
-        proto.CopyFrom(self.proto)
-        for computation_id, ids in sequences.items():
-            computation = by_id.get(computation_id)
-            if computation is None:
-                raise ValueError(f"{self.source}: module {self.name} has no computation with id {computation_id}")
-            if sorted(ids) != sorted(instruction.id for instruction in computation.instructions):
-                raise ValueError(
-                    f"{self.source}: the new order of {computation.name} must have each of its "
-                    f"{len(computation.instructions)} instructions exactly once"
-                )
-            proto.schedule.sequences[computation_id].instruction_ids[:] = ids
-        # Deterministic, as every process of a multi-host job must hand the same bytes to its compiler.
-        serialized: bytes = proto.SerializeToString(deterministic=True)
-        return serialized
-
     def __repr__(self) -> str:
         """Name and size."""
         return f"<Module {self.name}: {len(self.instructions_by_id)} instructions, from {self.source}>"

@@ -10,7 +10,7 @@ from xla_stalloc.hlo import Instruction, Module
 from xla_stalloc.lifetimes import program as programs
 from xla_stalloc.lifetimes import rules as sharing_rules
 from xla_stalloc.lifetimes.alias import InPlace, MustAlias
-from xla_stalloc.lifetimes.buffers import Buffer, Kind, group
+from xla_stalloc.lifetimes.buffers import Buffer, Kind, applied_buffers, group
 from xla_stalloc.lifetimes.combine import end_to_end, partition
 from xla_stalloc.lifetimes.dataflow import Dataflow, Value
 from xla_stalloc.lifetimes.sharing import Sharing
@@ -191,7 +191,7 @@ class Lifetimes:
                 allocations.append(number if is_temporary else None)
         if heap_bytes:
             allocations.append(_HEAP)
-        allocations += [None] * self._num_thread_local
+        allocations += [None] * len(self.applied_buffers)
         temporary = partition(allocations)
         sizes = (heap_bytes if number == _HEAP else self.buffers[number].bytes for number in temporary)
         offsets, height = end_to_end(sizes, self.alignment)
@@ -202,17 +202,15 @@ class Lifetimes:
         return self.rules.order
 
     @cached_property
-    def _num_thread_local(self) -> int:
-        """How many buffers XLA gives to computations that are applied per element (reducers, comparators)."""
+    def applied_buffers(self) -> list[Buffer]:
+        """The buffers of computations that are applied per element: thread-local ones and constants, without a time."""
         if self._like:
-            return self._like._num_thread_local
+            return self._like.applied_buffers
         # From the messages, so that computations that nothing else asks for stay unread.
         messages = (i for c in self.module.computations for i in c.proto.instructions if i.opcode == "fusion")
         fused = {id for message in messages for id in message.called_computation_ids}
-        return sum(
-            len(c.proto.instructions)
-            for c in self.module.computations
-            if c.id not in self.dataflow.order and c.id not in fused
+        return applied_buffers(
+            c for c in self.module.computations if c.id not in self.dataflow.order and c.id not in fused
         )
 
 

@@ -4,14 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from xla_stalloc.lifetimes.dataflow import Dataflow, Value
+from xla_stalloc.hlo import Computation
+from xla_stalloc.lifetimes.dataflow import Dataflow, Value, defined_at
 
 
 class Kind(IntEnum):
     """What a must-alias buffer is to the program.
 
     A TUPLE is a table of pointers of its own: XLA gives it memory that nothing else uses. It lies beside the heap in
-    the temp allocation, but for that of the program's result (an OUTPUT_TUPLE).
+    the temp allocation, but for that of the program's result (an OUTPUT_TUPLE). THREAD_LOCAL is what a computation
+    needs that is applied per element (a reducer, a comparator): each thread has its own, on its stack.
     """
 
     ARGUMENT = 0
@@ -21,6 +23,7 @@ class Kind(IntEnum):
     CONSTANT = 4
     TUPLE = 5
     OUTPUT_TUPLE = 6
+    THREAD_LOCAL = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,21 @@ class Buffer:
     kind: Kind
     bytes: int
     memory_space: int
+
+
+def applied_buffers(computations: Iterable[Computation]) -> list[Buffer]:
+    """The buffers of computations that are applied per element, constants among them; each is an allocation."""
+    instructions = (instruction for computation in computations for instruction in computation.instructions)
+    defined = ((i, index, shape) for i in instructions for index, shape in defined_at(i))
+    return [
+        Buffer(
+            values=(Value(id, i, index, shape, is_phi=False),),
+            kind=Kind.CONSTANT if i.opcode == "constant" else Kind.THREAD_LOCAL,
+            bytes=shape.byte_size,
+            memory_space=shape.memory_space,
+        )
+        for id, (i, index, shape) in enumerate(defined)
+    ]
 
 
 def group(dataflow: Dataflow, sets: Iterable[list[Value]]) -> list[Buffer]:

@@ -123,12 +123,10 @@ class Dataflow:
             for instruction in self.order[computation.id]:
                 sets: ValueSets = {}
                 self.sets[instruction.id] = sets
-                opcode = instruction.opcode
-                if opcode in _DEFINES_NOTHING or (opcode == "parameter" and is_called):
+                if instruction.opcode == "parameter" and is_called:
                     continue
-                for index, shape in instruction.shape.subshapes():
-                    if _defines(instruction, index, shape):
-                        sets[index] = (self._new_value(instruction, index, shape),)
+                for index, shape in defined_at(instruction):
+                    sets[index] = (self._new_value(instruction, index, shape),)
 
     def _propagate(self) -> None:
         queue = list(range(len(self._priority)))  # sorted, therefore a heap
@@ -373,8 +371,15 @@ def _assign(sets: ValueSets, flows: Iterable[tuple[ShapeIndex, ValueSet]]) -> bo
     return changed
 
 
+def defined_at(instruction: Instruction) -> Iterator[tuple[ShapeIndex, Shape]]:
+    """Where in its output the instruction writes itself, rather than hand on a value, and what shape that has."""
+    if instruction.opcode not in _DEFINES_NOTHING:
+        for index, shape in instruction.shape.subshapes():
+            if _defines(instruction, index, shape):
+                yield index, shape
+
+
 def _defines(instruction: Instruction, index: ShapeIndex, shape: Shape) -> bool:
-    """Whether the instruction writes at `index` itself, rather than hand on a value."""
     match instruction.opcode:
         case "copy" | "tuple":
             return index == ()

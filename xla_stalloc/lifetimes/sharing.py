@@ -31,16 +31,25 @@ class Sharing:
         self._fusions: dict[int, _Fusion] = {}  # by id of the computation
 
     def allowed(
-        self, operand: Instruction, operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex
+        self,
+        operand: Instruction,
+        operand_index: ShapeIndex,
+        user: Instruction,
+        user_index: ShapeIndex,
+        number: int | None = None,
     ) -> bool:
-        """True if `user` may write `user_index` of its output over `operand_index` of `operand`, a direct operand."""
+        """True if `user` may write `user_index` of its output over `operand_index` of `operand`, a direct operand.
+
+        XLA asks this of an operand as a whole; where the user has it several times, XLA looks at the first place only.
+        Whoever must not rely on that asks for each place, by its `number` among the user's operands.
+        """
         if operand.opcode == "constant":
             return False
         if _subshape(operand, operand_index) != _subshape(user, user_index):
             return False
-        numbers = [i for i, o in enumerate(user.operands) if o is operand]
-        for number, inner, outer in self._in_place.pairs(user):
-            if number in numbers and inner == operand_index and outer == user_index:
+        numbers = [i for i, o in enumerate(user.operands) if o is operand] if number is None else [number]
+        for place, inner, outer in self._in_place.pairs(user):
+            if place in numbers and inner == operand_index and outer == user_index:
                 return True
         match user.opcode:
             case "fusion" if user.fusion_kind in ("kLoop", "kInput", "kCustom"):

@@ -22,7 +22,8 @@ def why_not_lower(record: PlanRecord) -> str:
     """Why a plan does not need less."""
     if record.temp_bytes <= record.lower_bound_bytes:
         return "no order of these instructions needs less"
-    parts = [f"{size(record.temp_bytes - record.lower_bound_bytes)} above the bound, which no order may reach"]
+    gap = f"{size(record.temp_bytes - record.lower_bound_bytes)} above the bound, which no order may reach"
+    parts = [gap if record.lower_bound_bytes else "no bound is known"]
     holes = record.temp_bytes - record.peak_live_bytes
     if holes > 0:
         parts.append(f"{size(holes)} of it lie in holes between buffers")

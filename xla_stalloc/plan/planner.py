@@ -56,13 +56,14 @@ def _plan(serialized: bytes, options: PlanOptions) -> PlannedModule:
     if found.temp_bytes < start.temp_bytes:
         planned = serialize(stock, found.edits, found.orders, edited=found.module)
         verify(stock, planned, options.pin_collectives)
+    bound = module_lower_bound(found.module, found.lifetimes, options.pin_collectives)
     record = PlanRecord(
         module=stock.name,
         mode=options.mode,
         stock_temp_bytes=start.temp_bytes,
         temp_bytes=found.temp_bytes,
         peak_live_bytes=max(found.lifetimes.under(found.known_orders).live_bytes()),
-        lower_bound_bytes=module_lower_bound(found.module, found.lifetimes, options.pin_collectives),
+        lower_bound_bytes=bound if bound <= found.temp_bytes else 0,  # a bound that was beaten is none
         levers=("temporal",) if planned is not None else (),
         reason="" if planned is not None else "no order found needs less than XLA's own",
         plan_seconds=time.perf_counter() - started,

@@ -151,7 +151,7 @@ def _read_before(lifetimes: Lifetimes, time: Mapping[int, int], earlier: Value, 
         if reader is writer:
             in_place = (number, index, later.index) in lifetimes.in_place.pairs(reader)
             too_late = not in_place and not lifetimes.sharing.allowed(
-                reader.operands[number], index, reader, later.index
+                reader.operands[number], index, reader, later.index, number
             )
         elif reader.opcode == "call":
             continue  # its callee's own reads count

@@ -81,7 +81,7 @@ def _readers(
             if not written:
                 readers[reader.id] = reader
             elif reader is not user or not all(
-                lifetimes.sharing.allowed(user.operands[number], index, user, other.index) for other in written
+                lifetimes.sharing.allowed(user.operands[number], index, user, other.index, number) for other in written
             ):
                 return None
     return tuple(readers.values())
