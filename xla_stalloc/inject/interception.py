@@ -63,11 +63,23 @@ def planned_step(step: CompileStep) -> CompileStep:
 
     @functools.wraps(step)
     def compile_or_get_cached(
-        backend: Any, computation: Any, devices: Any, compile_options: Any, *args: Any, **kwargs: Any
+        backend: Any,
+        computation: Any,
+        devices: Any,
+        compile_options: Any,
+        host_callbacks: Any,
+        executable_devices: Any,
+        *args: Any,
+        **kwargs: Any,
     ) -> Any:
+        def stock_step(module: Any) -> Any:
+            return step(
+                backend, module, devices, compile_options, host_callbacks, executable_devices, *args, **kwargs
+            )
+
         options = settings.wanted()
         if options is None:
-            executable = step(backend, computation, devices, compile_options, *args, **kwargs)
+            executable = stock_step(computation)
             ledger.forget(executable)
             return executable
 
@@ -77,16 +89,28 @@ def planned_step(step: CompileStep) -> CompileStep:
             before = compile_options.env_option_overrides
             compile_options.env_option_overrides = [*before, *xla_options.items()]
             try:
-                return step(backend, module, devices, compile_options, *args, **kwargs)
+                return stock_step(module)
             except Exception as error:
                 errors.append(error)
                 raise
             finally:
                 compile_options.env_option_overrides = before
 
+        def load(serialized: bytes) -> Any:
+            # As JAX loads what is in its persistent cache.
+            return backend.deserialize_executable(serialized, executable_devices, compile_options)
+
         started = time.perf_counter()
         several = len({device.process_index for device in devices.flat}) > 1
-        program = Program(backend, computation, compile_, dict(compile_options.env_option_overrides), several)
+        program = Program(
+            backend,
+            computation,
+            compile_,
+            load,
+            xla_options=dict(compile_options.env_option_overrides),
+            spans_processes=several,
+            has_callbacks=bool(host_callbacks),
+        )
         try:
             executable, record = choice.best(program, options)
         except Exception as error:
