@@ -62,7 +62,12 @@ def test_planned_and_stock_compiles_side_by_side():
 def test_decisions_against_injecting_find_their_compile():
     before = len(stalloc.records())
     with hook.using(doubles.content):
-        together([lambda i=i: stalloc.jit(variant(10.0 + i)).lower(*arguments()).compile() for i in range(WORKERS)])
+        together(
+            [
+                lambda i=i: stalloc.jit(variant(10.0 + i), mode="schedule").lower(*arguments()).compile()
+                for i in range(WORKERS)
+            ]
+        )
     records = stalloc.records()[before:]
     assert len(records) == WORKERS
     assert {r.reason for r in records} == {"stock is best"}

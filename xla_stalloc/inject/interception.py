@@ -73,9 +73,7 @@ def planned_step(step: CompileStep) -> CompileStep:
         **kwargs: Any,
     ) -> Any:
         def stock_step(module: Any) -> Any:
-            return step(
-                backend, module, devices, compile_options, host_callbacks, executable_devices, *args, **kwargs
-            )
+            return step(backend, module, devices, compile_options, host_callbacks, executable_devices, *args, **kwargs)
 
         options = settings.wanted()
         if options is None:

@@ -32,9 +32,8 @@ def compile_schema(out: Path) -> None:
     with tempfile.TemporaryDirectory() as tools:
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--target", tools, COMPILER], check=True)
         protoc = [sys.executable, "-m", "grpc_tools.protoc", "-I.", f"--python_out={out}", f"--pyi_out={out}"]
-        subprocess.run(
-            [*protoc, *(proto.as_posix() for proto in PROTOS)], check=True, cwd=PACKAGE_ROOT, env={**os.environ, "PYTHONPATH": tools}
-        )
+        protos = [proto.as_posix() for proto in PROTOS]
+        subprocess.run([*protoc, *protos], check=True, cwd=PACKAGE_ROOT, env={**os.environ, "PYTHONPATH": tools})
 
 
 def main() -> int:

@@ -46,7 +46,8 @@ class Executable:
         temps = [allocation for allocation in self.assignment.buffer_allocations if _is_temp(allocation)]
         if len(temps) != 1:
             raise NotRewritableError(f"the executable has {len(temps)} allocations of temporaries, not one")
-        return temps[0]
+        temp: schema.BufferAllocationProto = temps[0]
+        return temp
 
 
 def _is_temp(allocation: schema.BufferAllocationProto) -> bool:
@@ -89,7 +90,8 @@ def write(executable: Executable) -> bytes:
     envelope = schema.ExecutableAndOptionsProto()
     envelope.CopyFrom(executable.envelope)
     envelope.serialized_executable = result.SerializeToString()
-    return executable.metadata + envelope.SerializeToString()
+    data: bytes = executable.metadata + envelope.SerializeToString()
+    return data
 
 
 def _end_of_metadata(data: bytes) -> int:

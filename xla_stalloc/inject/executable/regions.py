@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
@@ -61,7 +62,7 @@ class Regions(Generic[T]):
         cuts = sorted({*self._begins, *self._ends, *other._begins, *other._ends})
         result: Regions[T] = Regions()
         i = j = 0
-        for begin, end in zip(cuts, cuts[1:], strict=False):
+        for begin, end in itertools.pairwise(cuts):
             while i < len(self._ends) and self._ends[i] <= begin:
                 i += 1
             while j < len(other._ends) and other._ends[j] <= begin:

@@ -135,11 +135,9 @@ class _Builder:
         return tuple(self._step(thunk) for thunk in sequence.thunks)
 
     def _step(self, thunk: schema.ThunkProto) -> Step:
-        kind = thunk.WhichOneof("impl")
-        message = getattr(thunk, kind) if kind else None
+        kind, message = _implementation(thunk)
         if kind == "xnn_fusion_thunk":
-            kind = message.WhichOneof("impl")
-            message = getattr(message, kind) if kind else None
+            kind, message = _implementation(message)
         if kind not in _ACCESSES:
             raise NotRewritableError(f"thunks of kind {thunk.kind or kind!r} are not known here ({thunk.info.op_name})")
         reads, writes = _ACCESSES[kind]
@@ -163,6 +161,12 @@ class _Builder:
             return None
         self.slices.append(slice_)
         return Site(len(self.slices) - 1, slice_.offset, slice_.offset + slice_.size)
+
+
+def _implementation(message: Any) -> tuple[str, Any]:
+    """The kind that a message has chosen among several, "" for none, and what it says about it."""
+    kind = message.WhichOneof("impl") or ""
+    return kind, getattr(message, kind, None)
 
 
 def _nested(form: Form, message: Any) -> list[schema.ThunkSequenceProto]:

@@ -1,0 +1,77 @@
+"""From a serialized executable to one that needs less temporary memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from xla_stalloc.inject.executable import framing, thunks
+from xla_stalloc.inject.executable.errors import NotRewritableError
+from xla_stalloc.inject.executable.problem import ALIGNMENT, Block, layout
+from xla_stalloc.inject.executable.rewrite import move
+from xla_stalloc.inject.executable.verify import verify
+from xla_stalloc.packing import HeapItem, best_fit
+
+NEGLIGIBLE = 0.001
+"""The part of the temp bytes for which an executable is not worth loading again."""
+
+Packer = Callable[[Sequence[Block]], Sequence[int]]
+
+
+class Repacked(NamedTuple):
+    """An executable with other offsets.
+
+    Attributes:
+        data: Serialized.
+        temp_bytes: The size of its temp allocation.
+        live_bytes: The most bytes that are live at once in it, each block rounded up to the alignment.
+    """
+
+    data: bytes
+    temp_bytes: int
+    live_bytes: int
+
+
+def pack(blocks: Sequence[Block]) -> Sequence[int]:
+    """Offsets of the blocks, in bytes."""
+    items = [HeapItem(block.size, block.lives, number) for number, block in enumerate(blocks)]
+    return best_fit(items, ALIGNMENT).offsets
+
+
+def live_bytes(blocks: Sequence[Block]) -> int:
+    """The most bytes that are live at once, each block rounded up to the alignment: no packing needs fewer."""
+    changes: dict[int, int] = {}
+    for block in blocks:
+        size = -(-block.size // ALIGNMENT) * ALIGNMENT
+        for first, last in block.lives:
+            changes[first] = changes.get(first, 0) + size
+            changes[last + 1] = changes.get(last + 1, 0) - size
+    most = live = 0
+    for moment in sorted(changes):
+        live += changes[moment]
+        most = max(most, live)
+    return most
+
+
+def repack(data: bytes, packer: Packer = pack) -> Repacked:
+    """Gives the temporaries of a serialized XLA:CPU executable better offsets, and verifies the result.
+
+    Raises:
+        NotRewritableError: It is not understood well enough, or would not become smaller by more than `NEGLIGIBLE`.
+        RewriteError: The result did not pass the verifier.
+    """
+    executable = framing.read(data)
+    temp = executable.temp()
+    before = temp.size
+    most = (1 - NEGLIGIBLE) * before
+    program = thunks.program(executable.thunks, temp.index)
+    blocks = layout(program)
+    bound = live_bytes(blocks.blocks)
+    if bound > most:
+        raise NotRewritableError("XLA's own offsets are as good as the best, or nearly so")
+    move(executable, program, blocks, packer(blocks.blocks))
+    if temp.size > most:
+        raise NotRewritableError("no better offsets than XLA's own were found")
+    rewritten = framing.write(executable)
+    verify(data, rewritten)
+    return Repacked(rewritten, temp.size, bound)
