@@ -13,11 +13,13 @@ from xla_stalloc.lifetimes.alias import InPlace, MustAlias
 from xla_stalloc.lifetimes.buffers import Buffer, Kind, applied_buffers, group
 from xla_stalloc.lifetimes.combine import end_to_end, partition
 from xla_stalloc.lifetimes.dataflow import Dataflow, Value
+from xla_stalloc.lifetimes.gpu_sharing import GpuSharing
 from xla_stalloc.lifetimes.sharing import Sharing
 
 # Bytes to which XLA aligns every buffer in its temp allocation (cpu_function_runtime.h, gpu_constants.cc).
 _ALIGNMENT = {"cpu": 64, "cuda": 256, "rocm": 256}
 _DEFAULT_ALIGNMENT = 64
+_SHARING: Mapping[str, type[Sharing]] = {"cuda": GpuSharing, "rocm": GpuSharing}
 
 _HEAP = -1  # stands for the heap among the numbers of buffers
 
@@ -74,7 +76,7 @@ class Lifetimes:
         self.in_place: InPlace = like.in_place if like else InPlace()
         self.buffers: list[Buffer] = group(self.dataflow, MustAlias(self.dataflow, self.in_place).sets())
         self.program = programs.build(self.dataflow, self.numbering, self.buffers)
-        self.sharing: Sharing = like.sharing if like else Sharing(self.in_place)
+        self.sharing: Sharing = like.sharing if like else _SHARING.get(module.platform, Sharing)(self.in_place)
         self._like = like
         self.alignment = _ALIGNMENT.get(module.platform, _DEFAULT_ALIGNMENT)
 

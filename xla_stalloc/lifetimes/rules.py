@@ -56,7 +56,7 @@ def heirs(dataflow: Dataflow, numbering: Numbering, buffers: Sequence[Buffer], s
                         found.copied[numbering.value[dataflow.at(user)[0].id]].append(numbering.value[value.id])
                     continue
                 for heir in defined.get(user.id, ()):
-                    if heir.shape == value.shape and sharing.allowed(instruction, index, user, heir.index):
+                    if heir.bytes == value.bytes and sharing.allowed(instruction, index, user, heir.index):
                         mine.append(numbering.value[heir.id])
                         places.append(place)
     return found

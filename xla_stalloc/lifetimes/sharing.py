@@ -10,7 +10,7 @@ from xla_stalloc.lifetimes.alias import InPlace
 from xla_stalloc.lifetimes.dataflow import ShapeIndex
 
 # fmt: off
-_ELEMENTWISE = frozenset((
+ELEMENTWISE = frozenset((
     "abs", "acos", "acosh", "add", "and", "asin", "asinh", "atan2", "atanh", "cbrt", "ceil", "clamp", "clz",
     "compare", "complex", "convert", "copy", "cosine", "cosh", "count-leading-zeros", "divide", "erf",
     "exponential", "exponential-minus-one", "floor", "imag", "is-finite", "log", "log-plus-one", "logistic",
@@ -28,7 +28,7 @@ class Sharing:
     def __init__(self, in_place: InPlace) -> None:
         """Nothing is known at first."""
         self._in_place = in_place
-        self._fusions: dict[int, _Fusion] = {}  # by id of the computation
+        self._fusions: dict[int, FusedUses] = {}  # by id of the computation
 
     def allowed(
         self,
@@ -45,12 +45,11 @@ class Sharing:
         """
         if operand.opcode == "constant":
             return False
-        if _subshape(operand, operand_index) != _subshape(user, user_index):
+        if operand.shape.at(operand_index) != user.shape.at(user_index):
             return False
         numbers = [i for i, o in enumerate(user.operands) if o is operand] if number is None else [number]
-        for place, inner, outer in self._in_place.pairs(user):
-            if place in numbers and inner == operand_index and outer == user_index:
-                return True
+        if self._in_place_on(numbers, operand_index, user, user_index):
+            return True
         match user.opcode:
             case "fusion" if user.fusion_kind in ("kLoop", "kInput", "kCustom"):
                 return self._all_uses_elementwise(user.called[0], numbers[0])
@@ -70,16 +69,29 @@ class Sharing:
                 return False
         return self._elementwise_on(user, numbers[0])
 
-    def _all_uses_elementwise(self, fused: Computation, parameter: int) -> bool:
-        fusion = self._fusions.get(fused.id)
+    def _in_place_on(
+        self, numbers: list[int], operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex
+    ) -> bool:
+        """Whether `user` must write `user_index` of its output over that part of one of these operands."""
+        return any(
+            number in numbers and inner == operand_index and outer == user_index
+            for number, inner, outer in self._in_place.pairs(user)
+        )
+
+    def _fused(self, computation: Computation) -> "FusedUses":
+        fusion = self._fusions.get(computation.id)
         if fusion is None:
-            fusion = self._fusions[fused.id] = _Fusion(fused)
+            fusion = self._fusions[computation.id] = FusedUses(computation)
+        return fusion
+
+    def _all_uses_elementwise(self, fused: Computation, parameter: int) -> bool:
+        fusion = self._fused(fused)
         known = fusion.elementwise.get(parameter)
         if known is None:
             known = fusion.elementwise[parameter] = self._search_uses(fusion, parameter)
         return known
 
-    def _search_uses(self, fusion: "_Fusion", parameter: int) -> bool:
+    def _search_uses(self, fusion: "FusedUses", parameter: int) -> bool:
         """Whether everything computed from the parameter inside its fusion depends on it element by element."""
         pending = [fusion.parameters[parameter]]
         seen = set(pending)
@@ -92,16 +104,16 @@ class Sharing:
                     pending.append(user.id)
         return True
 
-    def _message_elementwise_on(self, fusion: "_Fusion", user: HloInstructionProto, operand: int) -> bool:
+    def _message_elementwise_on(self, fusion: "FusedUses", user: HloInstructionProto, operand: int) -> bool:
         match user.opcode:
             case "dynamic-update-slice":
                 return operand == 0
             case "bitcast-convert":  # to a type of another width: of other dimensions
-                return list(user.shape.dimensions) == fusion.dimensions(user.operand_ids[0])
+                return list(user.shape.dimensions) == list(fusion.messages[user.operand_ids[0]].shape.dimensions)
             case "fusion":
                 inner = fusion.computation.module.computation(user.called_computation_ids[0])
                 return user.fusion_kind == "kLoop" and self._all_uses_elementwise(inner, operand)
-        return user.opcode in _ELEMENTWISE
+        return user.opcode in ELEMENTWISE
 
     def _elementwise_on(self, instruction: Instruction, operand: int) -> bool:
         match instruction.opcode:
@@ -111,10 +123,10 @@ class Sharing:
                 return instruction.shape.byte_size == instruction.operands[0].shape.byte_size
             case "fusion":
                 return instruction.fusion_kind == "kLoop" and self._all_uses_elementwise(instruction.called[0], operand)
-        return instruction.opcode in _ELEMENTWISE
+        return instruction.opcode in ELEMENTWISE
 
 
-class _Fusion:
+class FusedUses:
     """What is used where in a fused computation.
 
     Read from the messages, which costs a fraction of reading the computation itself, and is all that is ever asked of
@@ -122,25 +134,18 @@ class _Fusion:
     """
 
     def __init__(self, computation: Computation) -> None:
+        """Reads the messages of a fused computation."""
         self.computation = computation
         self.elementwise: dict[int, bool] = {}  # by parameter number
+        self.messages: dict[int, HloInstructionProto] = {}  # by id
         self.parameters: dict[int, int] = {}  # number -> id
         self.uses: dict[int, list[tuple[HloInstructionProto, int]]] = {}  # id -> (user, operand number)
         for message in computation.proto.instructions:
+            self.messages[message.id] = message
             if message.opcode == "parameter":
                 self.parameters[message.parameter_number] = message.id
             for number, operand in enumerate(message.operand_ids):
                 self.uses.setdefault(operand, []).append((message, number))
-
-    def dimensions(self, id: int) -> list[int]:
-        return next(list(m.shape.dimensions) for m in self.computation.proto.instructions if m.id == id)
-
-
-def _subshape(instruction: Instruction, index: ShapeIndex) -> object:
-    shape = instruction.shape
-    for i in index:
-        shape = shape.tuple_shapes[i]
-    return shape
 
 
 def _is_addend_of_product(fused: Computation, parameter: int) -> bool:

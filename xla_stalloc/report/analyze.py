@@ -95,10 +95,10 @@ class _Analysis:
             return figures.from_xla(self.module.buffer_assignment)
         if self.lifetimes is None or self.assignment is None:
             return figures.from_shapes(self.module)
-        if self.module.platform not in ("", "cpu"):
+        if self.module.platform not in ("", "cpu", "cuda", "rocm"):
             self.reasons.append(
-                f"the source has no buffer assignment of XLA's, and the emulation, which is XLA:CPU's, is not exact "
-                f"for {self.module.platform}"
+                f"the source has no buffer assignment of XLA's, and the emulation, which is that of XLA:CPU and "
+                f"XLA:GPU, is not exact for {self.module.platform}"
             )
         return figures.from_emulation(self.lifetimes, self.assignment)
 
