@@ -95,10 +95,10 @@ def _entry(module: Any) -> Any:
 
 
 def _encode(options: PlanOptions) -> str:
-    pinned = int(options.pin_collectives)
-    return f"{options.mode};budget={options.budget_seconds!r};pinned={pinned};planner={PLANNER_VERSION}"
+    flags = f"pinned={options.pin_collectives:d};spatial={options.spatial:d}"
+    return f"{options.mode};budget={options.budget_seconds!r};{flags};planner={PLANNER_VERSION}"
 
 
 def _decode(text: str) -> PlanOptions:
-    mode, budget, pinned, *_ = text.split(";")
-    return PlanOptions(mode, float(budget.removeprefix("budget=")), pinned == "pinned=1")
+    mode, budget, pinned, spatial, *_ = text.split(";")
+    return PlanOptions(mode, float(budget.removeprefix("budget=")), pinned == "pinned=1", spatial == "spatial=1")

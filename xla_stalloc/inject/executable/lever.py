@@ -14,6 +14,15 @@ from xla_stalloc.plan.record import PlanRecord
 _logger = logging.getLogger(__name__)
 
 
+def impossible(program: Program) -> str:
+    """Why no executable of this program can be given other offsets; "" if that may work."""
+    if program.platform != "cpu":
+        return "only executables of XLA:CPU can be rewritten"
+    if program.has_callbacks:
+        return "a program that calls back into Python cannot be loaded again"
+    return ""
+
+
 def apply(program: Program, executable: Any, record: PlanRecord) -> tuple[Any, PlanRecord]:
     """The executable with our offsets, loaded, and its record; or the same one, and the reason in the record.
 
@@ -23,10 +32,8 @@ def apply(program: Program, executable: Any, record: PlanRecord) -> tuple[Any, P
     size = size_of(executable)
     if size is None or not size.temp:
         return executable, record
-    if program.platform != "cpu":
-        return executable, record.because("spatial: only executables of XLA:CPU can be rewritten")
-    if program.has_callbacks:
-        return executable, record.because("spatial: programs that call back into Python cannot be loaded again")
+    if reason := impossible(program):
+        return executable, record.because(f"spatial: {reason}")
     started = time.perf_counter()
     reason = ""
     try:
