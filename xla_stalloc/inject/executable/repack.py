@@ -53,17 +53,21 @@ def live_bytes(blocks: Sequence[Block]) -> int:
     return most
 
 
-def repack(data: bytes, packer: Packer = pack) -> Repacked:
+def repack(data: bytes, packer: Packer = pack, at_most: float = 1 - NEGLIGIBLE) -> Repacked:
     """Gives the temporaries of a serialized XLA:CPU executable better offsets, and verifies the result.
 
+    Args:
+        data: As jaxlib serializes an executable that has not run yet.
+        packer: Finds offsets in bytes for blocks.
+        at_most: The part of the temp bytes that the result may have.
+
     Raises:
-        NotRewritableError: It is not understood well enough, or would not become smaller by more than `NEGLIGIBLE`.
+        NotRewritableError: It is not understood well enough, or would not become small enough.
         RewriteError: The result did not pass the verifier.
     """
     executable = framing.read(data)
     temp = executable.temp()
-    before = temp.size
-    most = (1 - NEGLIGIBLE) * before
+    most = at_most * temp.size
     program = thunks.program(executable.thunks, temp.index)
     blocks = layout(program)
     bound = live_bytes(blocks.blocks)

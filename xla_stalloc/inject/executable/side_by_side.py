@@ -78,6 +78,7 @@ class _Step:
     kind: str
     slices: list[_Slice] = field(default_factory=list)
     nested: list[list[_Step]] = field(default_factory=list)
+    is_counted: bool = False  # a loop whose number of rounds is known: XLA may skip its condition
 
     def error(self, text: str) -> RewriteError:
         return RewriteError(f"{self.name} ({self.kind}) {text}")
@@ -99,6 +100,7 @@ class _Walk:
 
     def _step(self, old: schema.ThunkProto, new: schema.ThunkProto) -> _Step:
         step = _Step(old.info.op_name, old.WhichOneof("impl") or "thunk of no kind")
+        step.is_counted = old.while_thunk.trip_count.contains_value
         self._collect(step, old, new, "")
         for number, one in enumerate(step.slices):
             for other in step.slices[:number]:
@@ -190,12 +192,14 @@ class _Simulation:
         return known
 
     def _loop(self, step: _Step, head: _Known) -> _Known:
+        if len(step.nested) != 2:
+            raise step.error("has no condition or no body")
         condition, body = step.nested
         while True:
             decided = self.run(condition, head.copy())
             self._check_reads(step, decided)
-            # XLA skips the condition where it knows the number of rounds.
-            decided = decided.on_both_paths(head)
+            if step.is_counted:
+                decided = decided.on_both_paths(head)
             again = head.on_both_paths(self.run(body, decided.copy()))
             if again.same(head):
                 return decided
