@@ -1,4 +1,4 @@
-"""Programs that together have every kind of thunk that jax makes on a CPU, compiled once; and packers of all manners."""
+"""Programs that together have every kind of thunk that jax makes on a CPU, compiled once; and packers."""
 
 from __future__ import annotations
 

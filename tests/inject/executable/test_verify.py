@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import pytest
 from small_executables import PROGRAMS, disjoint, serialized, upside_down
@@ -116,7 +115,7 @@ def test_one_slice_moved_is_found_in_every_kind_of_thunk(kind, option):
     upside_down = [64 * number for number in reversed(range(len(slices)))]
     moved_to(upside_down)
     for number in range(len(slices)):
-        with pytest.raises(RewriteError, match="otherwise|another value"):
+        with pytest.raises(RewriteError, match=r"otherwise|another value"):
             moved_to(upside_down, number)
 
 
