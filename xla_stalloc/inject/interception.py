@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xla_stalloc.inject import choice, hook, ledger, settings
+from xla_stalloc.inject.client import Client
 from xla_stalloc.inject.program import Program
 
 _PARAMETERS = [
@@ -72,22 +73,23 @@ def planned_step(step: CompileStep) -> CompileStep:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        def stock_step(module: Any) -> Any:
-            return step(backend, module, devices, compile_options, host_callbacks, executable_devices, *args, **kwargs)
+        def step_of(client: Any, module: Any) -> Any:
+            return step(client, module, devices, compile_options, host_callbacks, executable_devices, *args, **kwargs)
 
         options = settings.wanted()
         if options is None:
-            executable = stock_step(computation)
+            executable = step_of(backend, computation)
             ledger.forget(executable)
             return executable
 
         errors: list[Exception] = []
+        client = Client(backend)
 
         def compile_(module: Any, xla_options: dict[str, str]) -> Any:
             before = compile_options.env_option_overrides
             compile_options.env_option_overrides = [*before, *xla_options.items()]
             try:
-                return stock_step(module)
+                return step_of(client if backend.platform == "cpu" else backend, module)
             except Exception as error:
                 errors.append(error)
                 raise
@@ -104,6 +106,7 @@ def planned_step(step: CompileStep) -> CompileStep:
             backend,
             computation,
             compile_,
+            client.serialize,
             load,
             xla_options=dict(compile_options.env_option_overrides),
             spans_processes=several,

@@ -47,9 +47,9 @@ def test_stock_and_planned_stay_apart_and_offsets_are_found_again(python, tmp_pa
     for kind in ("planned", "stock"):
         runs[kind] = first, again = compile_in_new_process(kind), compile_in_new_process(kind)
         assert [program["hits"] for program in first] == [0, 0]
-        assert [program["hits"] for program in again] == [1, 1]
+        assert all(program.pop("hits") for program in again)
         for one, other in zip(first, again, strict=True):
-            assert {**one, "hits": 1} == other
+            assert one == {**other, "hits": 0}
     for planned, stock in zip(runs["planned"][0], runs["stock"][0], strict=True):
         assert "spatial" in planned["levers"]
         assert planned["temp"] != stock["temp"] and planned["bits"] == stock["bits"]

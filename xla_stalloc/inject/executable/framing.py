@@ -73,6 +73,8 @@ def read(data: bytes) -> Executable:
     result = _parse(schema.CompilationResultProto, envelope.serialized_executable, "the compilation result")
     if result.obj_files_kind != _KERNELS:
         raise NotRewritableError(f"object files of kind {result.obj_files_kind} are not known here")
+    if not result.object_files:
+        raise NotRewritableError("it has no object code, which XLA:CPU leaves out of what was loaded itself")
     thunks = _parse(schema.ThunkSequenceProto, result.thunk_sequence, "the thunk sequence")
     assignment = _parse(schema.AllocationsProto, result.buffer_assignment, "the buffer assignment")
     envelope.ClearField("serialized_executable")

@@ -37,7 +37,7 @@ def apply(program: Program, executable: Any, record: PlanRecord) -> tuple[Any, P
     started = time.perf_counter()
     reason = ""
     try:
-        repacked = repack(executable.serialize())
+        repacked = repack(program.serialize(executable))
         loaded = program.load(repacked.data)
         if (found := size_of(loaded)) == size._replace(temp=repacked.temp_bytes):
             executable = loaded
