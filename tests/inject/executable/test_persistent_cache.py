@@ -23,7 +23,7 @@ hits = []
 jax.monitoring.register_event_listener(lambda name, **_: hits.append(name) if name.endswith("/cache_hits") else None)
 lever.repack = lambda data: repack(data, disjoint, at_most=math.inf)
 found = []
-for name in ("sort", "loop"):
+for name in ("gather", "loop"):
     x = argument()
     lowered = {"stock": jax.jit, "planned": stalloc.jit}[sys.argv[2]](PROGRAMS[name]).lower(x)
     hits.clear()
