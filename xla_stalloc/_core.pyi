@@ -141,3 +141,16 @@ def polish(
     seed: int,
 ) -> tuple[_Int64, int]:
     """An order whose heap, as XLA packs it, is not higher, and that height."""
+
+class Streams:
+    """Times of a graph's nodes on the compute and the communication stream, in nanoseconds."""
+
+    def __init__(self, compute: _Int64, communication: _Int64, waits_for: _Int64) -> None: ...
+
+def simulate(graph: Graph, streams: Streams, order: _Int64) -> tuple[int, int]:
+    """Nanoseconds of a whole order, and those of them in which communication is waited for."""
+
+def overlap_search(
+    graph: Graph, streams: Streams, order: _Int64, limit: int, moves: int, window: int, seed: int
+) -> _Int64:
+    """The order with the least exposed communication found among those that keep a limit of live bytes."""

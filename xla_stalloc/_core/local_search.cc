@@ -5,6 +5,7 @@
 
 #include "arrays.h"
 #include "memory_profile.h"
+#include "moves.h"
 #include "random.h"
 
 namespace xla_stalloc {
@@ -23,7 +24,7 @@ class Search {
         options_(options),
         random_(options.seed),
         profile_(graph, std::move(start)),
-        group_(graph.nodes, 0) {
+        moves_(graph) {
     best_ = profile_.order();
     best_peak_ = profile_.peak();
     aim();
@@ -74,7 +75,7 @@ class Search {
       if (profile_.first(buffer) <= hot_spot_ && profile_.last(buffer) >= hot_spot_) across_.push_back(buffer);
   }
 
-  // Fills in begin_ and stretch_; false if the move drawn is none.
+  // False if the move drawn is none.
   bool propose() {
     if (hot_spot_ < 0) return false;
     const int last = graph_.nodes - 1;
@@ -103,53 +104,13 @@ class Search {
     if (from < 0 || from > last) return false;
     to = std::clamp(to, 0, last);
     if (from == to || std::abs(from - to) >= options_.window) return false;
-    return from < to ? delay(from, to) : advance(from, to);
-  }
-
-  // Moves the node at `from` to `to`, behind it; what needs it goes with it, in the same order.
-  bool delay(int from, int to) {
-    start_group(from);
-    for (int k = from + 1; k <= to; ++k) sort_into_group(profile_.order()[k], graph_.predecessors);
-    begin_ = from;
-    stretch_.assign(others_.begin(), others_.end());
-    stretch_.insert(stretch_.end(), movers_.begin(), movers_.end());
-    return !others_.empty();
-  }
-
-  // Moves the node at `from` to `to`, before it; what it needs goes with it, in the same order.
-  bool advance(int from, int to) {
-    start_group(from);
-    for (int k = from - 1; k >= to; --k) sort_into_group(profile_.order()[k], graph_.successors);
-    begin_ = to;
-    stretch_.assign(movers_.rbegin(), movers_.rend());
-    stretch_.insert(stretch_.end(), others_.rbegin(), others_.rend());
-    return !others_.empty();
-  }
-
-  void start_group(int position) {
-    ++epoch_;
-    movers_.clear();
-    others_.clear();
-    const int node = profile_.order()[position];
-    group_[node] = epoch_;
-    movers_.push_back(node);
-  }
-
-  void sort_into_group(int node, const Csr& neighbours) {
-    for (const std::int32_t neighbour : neighbours[node]) {
-      if (group_[neighbour] != epoch_) continue;
-      group_[node] = epoch_;
-      movers_.push_back(node);
-      return;
-    }
-    others_.push_back(node);
+    return moves_.move(profile_.order(), from, to);
   }
 
   void try_move(std::int64_t temperature) {
-    const int end = begin_ + static_cast<int>(stretch_.size());
-    const std::int64_t before = profile_.excess(begin_, end, ceiling_);
+    const std::int64_t before = profile_.excess(moves_.begin(), moves_.end(), ceiling_);
     const std::int64_t enough = before + ((temperature * random_.exponential()) >> 16);
-    const std::int64_t after = profile_.replay(begin_, stretch_, ceiling_, enough);
+    const std::int64_t after = profile_.replay(moves_.begin(), moves_.stretch(), ceiling_, enough);
     if (after > enough) return;
     profile_.commit();
     excess_ += after - before;
@@ -161,6 +122,7 @@ class Search {
   const LocalSearchOptions& options_;
   Random random_;
   MemoryProfile profile_;
+  Moves moves_;                       // the last one is the proposed one
   Order best_;
   std::int64_t best_peak_ = 0, ceiling_ = 0, excess_ = 0;
   int improvements_ = 0;
@@ -168,12 +130,6 @@ class Search {
   std::vector<std::int32_t> hot_;     // positions above the ceiling
   int hot_spot_ = -1;                 // the one worked on
   std::vector<std::int32_t> across_;  // buffers live there
-
-  int begin_ = 0;                     // the proposed move: these nodes, in this order, from here on
-  Order stretch_;
-  Order movers_, others_;
-  std::vector<std::uint32_t> group_;  // of each node: the last move that took it along
-  std::uint32_t epoch_ = 0;
 };
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include "polish.h"
 #include "node_cut.h"
 #include "order_heap.h"
+#include "overlap_search.h"
+#include "streams.h"
 #include "tighten.h"
 
 NB_MODULE(_core, m) {
@@ -28,4 +30,6 @@ NB_MODULE(_core, m) {
   xla_stalloc::register_live_ranges(m);
   xla_stalloc::register_assignment(m);
   xla_stalloc::register_polish(m);
+  xla_stalloc::register_streams(m);
+  xla_stalloc::register_overlap_search(m);
 }

@@ -35,8 +35,7 @@ class GpuSharing(Sharing):
             return True
         match user.opcode:
             case "all-reduce":
-                into_its_own = len(user_index) == 1 and user.operands[user_index[0]] is operand
-                return source == target and (len(user.operands) == 1 or into_its_own)
+                return source == target and (len(user.operands) == 1 or user_index in [(n,) for n in numbers])
             case "custom-call":
                 return False
         if operand.shape.is_tuple or not _same_elements(source, target):

@@ -67,7 +67,7 @@ class Sharing:
                 return len(user.operands) == 1 or numbers == [user_index[0]]
             case "call":
                 return False
-        return self._elementwise_on(user, numbers[0])
+        return user.opcode in ELEMENTWISE or user.opcode == "bitcast-convert"
 
     def _in_place_on(
         self, numbers: list[int], operand_index: ShapeIndex, user: Instruction, user_index: ShapeIndex
@@ -97,14 +97,14 @@ class Sharing:
         seen = set(pending)
         while pending:
             for user, operand in fusion.uses.get(pending.pop(), ()):
-                if user.opcode != "tuple" and not self._message_elementwise_on(fusion, user, operand):
+                if user.opcode != "tuple" and not self._elementwise_on(fusion, user, operand):
                     return False
                 if user.id not in seen:
                     seen.add(user.id)
                     pending.append(user.id)
         return True
 
-    def _message_elementwise_on(self, fusion: "FusedUses", user: HloInstructionProto, operand: int) -> bool:
+    def _elementwise_on(self, fusion: "FusedUses", user: HloInstructionProto, operand: int) -> bool:
         match user.opcode:
             case "dynamic-update-slice":
                 return operand == 0
@@ -114,16 +114,6 @@ class Sharing:
                 inner = fusion.computation.module.computation(user.called_computation_ids[0])
                 return user.fusion_kind == "kLoop" and self._all_uses_elementwise(inner, operand)
         return user.opcode in ELEMENTWISE
-
-    def _elementwise_on(self, instruction: Instruction, operand: int) -> bool:
-        match instruction.opcode:
-            case "dynamic-update-slice":
-                return operand == 0
-            case "bitcast-convert":
-                return instruction.shape.byte_size == instruction.operands[0].shape.byte_size
-            case "fusion":
-                return instruction.fusion_kind == "kLoop" and self._all_uses_elementwise(instruction.called[0], operand)
-        return instruction.opcode in ELEMENTWISE
 
 
 class FusedUses:

@@ -18,12 +18,18 @@ def saved_percent(record: PlanRecord) -> float:
     return 100 * record.saved_bytes / record.stock_temp_bytes if record.stock_temp_bytes else 0.0
 
 
+def bound_in_words(record: PlanRecord) -> str:
+    """The lower bound, unless a bound of 0 only says that none is known."""
+    known = record.lower_bound_bytes or not record.temp_bytes
+    return f"lower bound {size(record.lower_bound_bytes)}" if known else "no bound is known"
+
+
 def why_not_lower(record: PlanRecord) -> str:
     """Why a plan does not need less."""
     if record.temp_bytes <= record.lower_bound_bytes:
         return "no order of these instructions needs less"
     gap = f"{size(record.temp_bytes - record.lower_bound_bytes)} above the bound, which no order may reach"
-    parts = [gap if record.lower_bound_bytes else "no bound is known"]
+    parts = [gap if record.lower_bound_bytes else bound_in_words(record)]
     holes = record.temp_bytes - record.peak_live_bytes
     if holes > 0:
         parts.append(f"{size(holes)} of it lie in holes between buffers")

@@ -16,7 +16,7 @@ from xla_stalloc.hlo import Computation, HloError, Instruction, Module
 from xla_stalloc.hlo.barriers import without_barriers
 from xla_stalloc.hlo.rewrite import Edit, serialize
 from xla_stalloc.lifetimes import of
-from xla_stalloc.plan.explain import saved_percent, size, why_not_lower
+from xla_stalloc.plan.explain import bound_in_words, saved_percent, size, why_not_lower
 from xla_stalloc.plan.options import DEFAULT_BUDGET_SECONDS, PlanOptions
 from xla_stalloc.plan.planner import plan_module
 from xla_stalloc.plan.record import PlanRecord
@@ -107,7 +107,7 @@ class MemoryPlan:
         lines = [
             f"plan of {self.module}, fingerprint {self.fingerprint}",
             f"temps: stock {size(record.stock_temp_bytes)}, planned {size(record.temp_bytes)}, saved "
-            f"{size(record.saved_bytes)} ({saved_percent(record):.1f} %); lower bound {size(record.lower_bound_bytes)}",
+            f"{size(record.saved_bytes)} ({saved_percent(record):.1f} %); {bound_in_words(record)}",
             why_not_lower(record),
         ]
         if self.removed_copies:

@@ -153,8 +153,10 @@ def _read_before(lifetimes: Lifetimes, time: Mapping[int, int], earlier: Value, 
             too_late = not in_place and not lifetimes.sharing.allowed(
                 reader.operands[number], index, reader, later.index, number
             )
-        elif reader.opcode == "call":
+        elif reader.opcode in ("call", "async-start"):
             continue  # its callee's own reads count
+        elif reader.opcode in ("async-update", "async-done") and _runs_in(lifetimes, writer, reader):
+            continue  # it waits for the writer, and reads the result
         else:
             # A loop reads its initial values when it starts: before its body, which stands before it in the schedule.
             starts = reader.called[0].parameters[0] if reader.opcode == "while" else reader
@@ -168,6 +170,14 @@ def _read_before(lifetimes: Lifetimes, time: Mapping[int, int], earlier: Value, 
             raise PlanError(
                 f"{writer.name}: overwrites {earlier.instruction.name!r}, a result of {holder.computation.name!r}"
             )
+
+
+def _runs_in(lifetimes: Lifetimes, writer: Instruction, waiting: Instruction) -> bool:
+    """Whether the writer belongs to the asynchronous computation that `waiting` waits for."""
+    start = lifetimes.dataflow.callers.get(writer.computation.id)
+    while waiting.opcode in ("async-update", "async-done"):
+        waiting = waiting.operands[0]
+    return start is waiting
 
 
 def _around(lifetimes: Lifetimes, instruction: Instruction) -> dict[Computation, Instruction]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xla_stalloc.plan.explain import saved_percent, size, why_not_lower
+from xla_stalloc.plan.explain import bound_in_words, saved_percent, size, why_not_lower
 from xla_stalloc.plan.record import PlanRecord
 from xla_stalloc.report.model import Advice, MemoryReport, ModuleReport
 from xla_stalloc.report.sources import shortened
@@ -118,10 +118,11 @@ def _advice(items: tuple[Advice, ...]) -> Iterator[str]:
 
 
 def _stock_against_planned(record: PlanRecord) -> Section:
-    counts = (record.stock_temp_bytes, record.temp_bytes, record.saved_bytes, record.lower_bound_bytes)
+    counts = [size(count) for count in (record.stock_temp_bytes, record.temp_bytes, record.saved_bytes)]
     columns = (">stock", ">planned", ">saved", ">lower bound")
+    bound = bound_in_words(record).removeprefix("lower bound ")
     notes = (f"saved {saved_percent(record):.1f} %; {why_not_lower(record)}",)
-    return Section("temps, stock against planned", columns, (tuple(map(size, counts)),), notes)
+    return Section("temps, stock against planned", columns, ((*counts, bound),), notes)
 
 
 def render(report: MemoryReport, top: int = 20) -> str:

@@ -78,6 +78,7 @@ def write_after_read(lifetimes: Lifetimes, computation: Computation, node_of: No
     Raises:
       UnsupportedModuleError: the module's own schedule overwrites a value before it is read.
     """
+    callers = lifetimes.dataflow.callers
     for buffer in lifetimes.buffers:
         if len(buffer.values) < 2:
             continue
@@ -86,7 +87,9 @@ def write_after_read(lifetimes: Lifetimes, computation: Computation, node_of: No
             writer = node_of(later.instruction)
             if writer is None:
                 continue
-            readers = [node_of(user) for user, _, _ in uses(earlier)]
+            # What an asynchronous operation writes over its own operand, it does not read when it is done.
+            start = callers.get(later.instruction.computation.id)
+            readers = [node_of(user) for user, _, _ in uses(earlier) if start is None or _awaited(user) is not start]
             for reader in (node_of(earlier.instruction), *readers):
                 if reader is None or reader == writer:
                     continue
@@ -96,3 +99,10 @@ def write_after_read(lifetimes: Lifetimes, computation: Computation, node_of: No
                         f"{earlier.instruction.name!r} before its last read; its memory is left to XLA"
                     )
                 yield reader, writer
+
+
+def _awaited(instruction: Instruction) -> Instruction | None:
+    """The async-start that an async-update or async-done waits for."""
+    while instruction.opcode in ("async-update", "async-done"):
+        instruction = instruction.operands[0]
+    return instruction if instruction.opcode == "async-start" else None

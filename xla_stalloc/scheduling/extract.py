@@ -69,6 +69,11 @@ class _Nodes:
                 self.node.update(dict.fromkeys((i.id for i in group), len(self.members)))
                 self.members.append(group)
 
+    def is_name(self, instruction: Instruction) -> bool:
+        """Whether it takes no time where it stands, because it stays with another instruction."""
+        node = self.node.get(instruction.id)
+        return node is None or (instruction.opcode in _NAMES and self.members[node][0] is not instruction)
+
     def predecessors(self, edges: Iterable[tuple[int, int]]) -> list[set[int]]:
         found: list[set[int]] = [set() for _ in self.members]
         for node, group in enumerate(self.members):
@@ -92,6 +97,7 @@ def extract(
     computation: Computation,
     kinds: Collection[Kind] = (Kind.TEMP,),
     pin_collectives: bool = True,
+    keep_windows: bool = True,
 ) -> Region:
     """The scheduling problem of `computation`.
 
@@ -101,6 +107,7 @@ def extract(
       computation: one of `module` that runs in sequence.
       kinds: of the buffers that count.
       pin_collectives: whether collectives keep their order.
+      keep_windows: whether what runs between an asynchronous start and its done stays there.
 
     Raises:
       UnsupportedModuleError: the module's own schedule already breaks what an order must respect.
@@ -112,8 +119,10 @@ def extract(
         direct = owner.get(instruction.id)
         return None if direct is None else nodes.node.get(direct)
 
-    pinned = constraints.pinned_order(computation.sequence, pin_collectives)
-    edges = [*pinned, *constraints.async_windows(computation.sequence)]
+    timed = [i for i in computation.sequence if not nodes.is_name(i)]
+    edges = [*constraints.pinned_order(timed, pin_collectives)]
+    if keep_windows:
+        edges += constraints.async_windows(timed)
     numbered = [(nodes.node[a.id], nodes.node[b.id]) for a, b in edges]
     between = [(a, b) for a, b in numbered if a is not None and b is not None and a != b]
     predecessors = nodes.predecessors([*between, *constraints.write_after_read(lifetimes, computation, node_of)])

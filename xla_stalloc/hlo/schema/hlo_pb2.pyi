@@ -90,12 +90,65 @@ class OutputOperandAliasing(_message.Message):
     operand_shape_index: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, output_shape_index: _Optional[_Iterable[int]] = ..., operand_index: _Optional[int] = ..., operand_shape_index: _Optional[_Iterable[int]] = ...) -> None: ...
 
+class DotDimensionNumbers(_message.Message):
+    __slots__ = ("lhs_contracting_dimensions",)
+    LHS_CONTRACTING_DIMENSIONS_FIELD_NUMBER: _ClassVar[int]
+    lhs_contracting_dimensions: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, lhs_contracting_dimensions: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class ReplicaGroup(_message.Message):
+    __slots__ = ("replica_ids",)
+    REPLICA_IDS_FIELD_NUMBER: _ClassVar[int]
+    replica_ids: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, replica_ids: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class IotaReplicaGroupList(_message.Message):
+    __slots__ = ("num_replica_groups", "num_devices_per_group")
+    NUM_REPLICA_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    NUM_DEVICES_PER_GROUP_FIELD_NUMBER: _ClassVar[int]
+    num_replica_groups: int
+    num_devices_per_group: int
+    def __init__(self, num_replica_groups: _Optional[int] = ..., num_devices_per_group: _Optional[int] = ...) -> None: ...
+
+class CollectiveDeviceList(_message.Message):
+    __slots__ = ("replica_groups", "iota_replica_group_list")
+    REPLICA_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    IOTA_REPLICA_GROUP_LIST_FIELD_NUMBER: _ClassVar[int]
+    replica_groups: _containers.RepeatedCompositeFieldContainer[ReplicaGroup]
+    iota_replica_group_list: IotaReplicaGroupList
+    def __init__(self, replica_groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping]]] = ..., iota_replica_group_list: _Optional[_Union[IotaReplicaGroupList, _Mapping]] = ...) -> None: ...
+
+class MeshAxesReplicaGroupList(_message.Message):
+    __slots__ = ("mesh", "axes")
+    class Mesh(_message.Message):
+        __slots__ = ("axes",)
+        class Axis(_message.Message):
+            __slots__ = ("name", "size")
+            NAME_FIELD_NUMBER: _ClassVar[int]
+            SIZE_FIELD_NUMBER: _ClassVar[int]
+            name: str
+            size: int
+            def __init__(self, name: _Optional[str] = ..., size: _Optional[int] = ...) -> None: ...
+        AXES_FIELD_NUMBER: _ClassVar[int]
+        axes: _containers.RepeatedCompositeFieldContainer[MeshAxesReplicaGroupList.Mesh.Axis]
+        def __init__(self, axes: _Optional[_Iterable[_Union[MeshAxesReplicaGroupList.Mesh.Axis, _Mapping]]] = ...) -> None: ...
+    class AxisRef(_message.Message):
+        __slots__ = ("mesh_axis_index",)
+        MESH_AXIS_INDEX_FIELD_NUMBER: _ClassVar[int]
+        mesh_axis_index: int
+        def __init__(self, mesh_axis_index: _Optional[int] = ...) -> None: ...
+    MESH_FIELD_NUMBER: _ClassVar[int]
+    AXES_FIELD_NUMBER: _ClassVar[int]
+    mesh: MeshAxesReplicaGroupList.Mesh
+    axes: _containers.RepeatedCompositeFieldContainer[MeshAxesReplicaGroupList.AxisRef]
+    def __init__(self, mesh: _Optional[_Union[MeshAxesReplicaGroupList.Mesh, _Mapping]] = ..., axes: _Optional[_Iterable[_Union[MeshAxesReplicaGroupList.AxisRef, _Mapping]]] = ...) -> None: ...
+
 class Opaque(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class HloInstructionProto(_message.Message):
-    __slots__ = ("name", "opcode", "shape", "metadata", "parameter_number", "fusion_kind", "tuple_index", "channel_id", "custom_call_target", "id", "operand_ids", "control_predecessor_ids", "called_computation_ids", "backend_config", "is_host_transfer", "custom_call_has_side_effect", "frontend_attributes", "output_operand_aliasing", "statistics_viz", "original_value")
+    __slots__ = ("name", "opcode", "shape", "metadata", "parameter_number", "fusion_kind", "tuple_index", "channel_id", "custom_call_target", "dot_dimension_numbers", "id", "operand_ids", "control_predecessor_ids", "called_computation_ids", "backend_config", "is_host_transfer", "replica_groups", "custom_call_has_side_effect", "frontend_attributes", "output_operand_aliasing", "statistics_viz", "collective_device_list", "original_value", "iota_replica_group_list", "mesh_axes_replica_group_list")
     NAME_FIELD_NUMBER: _ClassVar[int]
     OPCODE_FIELD_NUMBER: _ClassVar[int]
     SHAPE_FIELD_NUMBER: _ClassVar[int]
@@ -105,17 +158,22 @@ class HloInstructionProto(_message.Message):
     TUPLE_INDEX_FIELD_NUMBER: _ClassVar[int]
     CHANNEL_ID_FIELD_NUMBER: _ClassVar[int]
     CUSTOM_CALL_TARGET_FIELD_NUMBER: _ClassVar[int]
+    DOT_DIMENSION_NUMBERS_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     OPERAND_IDS_FIELD_NUMBER: _ClassVar[int]
     CONTROL_PREDECESSOR_IDS_FIELD_NUMBER: _ClassVar[int]
     CALLED_COMPUTATION_IDS_FIELD_NUMBER: _ClassVar[int]
     BACKEND_CONFIG_FIELD_NUMBER: _ClassVar[int]
     IS_HOST_TRANSFER_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_GROUPS_FIELD_NUMBER: _ClassVar[int]
     CUSTOM_CALL_HAS_SIDE_EFFECT_FIELD_NUMBER: _ClassVar[int]
     FRONTEND_ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_OPERAND_ALIASING_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_VIZ_FIELD_NUMBER: _ClassVar[int]
+    COLLECTIVE_DEVICE_LIST_FIELD_NUMBER: _ClassVar[int]
     ORIGINAL_VALUE_FIELD_NUMBER: _ClassVar[int]
+    IOTA_REPLICA_GROUP_LIST_FIELD_NUMBER: _ClassVar[int]
+    MESH_AXES_REPLICA_GROUP_LIST_FIELD_NUMBER: _ClassVar[int]
     name: str
     opcode: str
     shape: ShapeProto
@@ -125,18 +183,23 @@ class HloInstructionProto(_message.Message):
     tuple_index: int
     channel_id: int
     custom_call_target: str
+    dot_dimension_numbers: DotDimensionNumbers
     id: int
     operand_ids: _containers.RepeatedScalarFieldContainer[int]
     control_predecessor_ids: _containers.RepeatedScalarFieldContainer[int]
     called_computation_ids: _containers.RepeatedScalarFieldContainer[int]
     backend_config: bytes
     is_host_transfer: bool
+    replica_groups: _containers.RepeatedCompositeFieldContainer[ReplicaGroup]
     custom_call_has_side_effect: bool
     frontend_attributes: FrontendAttributes
     output_operand_aliasing: _containers.RepeatedCompositeFieldContainer[OutputOperandAliasing]
     statistics_viz: Opaque
+    collective_device_list: CollectiveDeviceList
     original_value: Opaque
-    def __init__(self, name: _Optional[str] = ..., opcode: _Optional[str] = ..., shape: _Optional[_Union[ShapeProto, _Mapping]] = ..., metadata: _Optional[_Union[OpMetadata, _Mapping]] = ..., parameter_number: _Optional[int] = ..., fusion_kind: _Optional[str] = ..., tuple_index: _Optional[int] = ..., channel_id: _Optional[int] = ..., custom_call_target: _Optional[str] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ..., backend_config: _Optional[bytes] = ..., is_host_transfer: bool = ..., custom_call_has_side_effect: bool = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping]] = ..., output_operand_aliasing: _Optional[_Iterable[_Union[OutputOperandAliasing, _Mapping]]] = ..., statistics_viz: _Optional[_Union[Opaque, _Mapping]] = ..., original_value: _Optional[_Union[Opaque, _Mapping]] = ...) -> None: ...
+    iota_replica_group_list: IotaReplicaGroupList
+    mesh_axes_replica_group_list: MeshAxesReplicaGroupList
+    def __init__(self, name: _Optional[str] = ..., opcode: _Optional[str] = ..., shape: _Optional[_Union[ShapeProto, _Mapping]] = ..., metadata: _Optional[_Union[OpMetadata, _Mapping]] = ..., parameter_number: _Optional[int] = ..., fusion_kind: _Optional[str] = ..., tuple_index: _Optional[int] = ..., channel_id: _Optional[int] = ..., custom_call_target: _Optional[str] = ..., dot_dimension_numbers: _Optional[_Union[DotDimensionNumbers, _Mapping]] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., control_predecessor_ids: _Optional[_Iterable[int]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ..., backend_config: _Optional[bytes] = ..., is_host_transfer: bool = ..., replica_groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping]]] = ..., custom_call_has_side_effect: bool = ..., frontend_attributes: _Optional[_Union[FrontendAttributes, _Mapping]] = ..., output_operand_aliasing: _Optional[_Iterable[_Union[OutputOperandAliasing, _Mapping]]] = ..., statistics_viz: _Optional[_Union[Opaque, _Mapping]] = ..., collective_device_list: _Optional[_Union[CollectiveDeviceList, _Mapping]] = ..., original_value: _Optional[_Union[Opaque, _Mapping]] = ..., iota_replica_group_list: _Optional[_Union[IotaReplicaGroupList, _Mapping]] = ..., mesh_axes_replica_group_list: _Optional[_Union[MeshAxesReplicaGroupList, _Mapping]] = ...) -> None: ...
 
 class HloComputationProto(_message.Message):
     __slots__ = ("name", "instructions", "program_shape", "id", "root_id", "is_fusion_computation", "execution_thread")
