@@ -6,7 +6,7 @@ import logging
 import time
 from typing import Any
 
-from xla_stalloc.inject.executable.errors import NotRewritableError
+from xla_stalloc.inject.executable.errors import NotRewritableError, NotSmallerError
 from xla_stalloc.inject.executable.repack import repack
 from xla_stalloc.inject.program import Program, size_of
 from xla_stalloc.plan.record import PlanRecord
@@ -43,13 +43,16 @@ def apply(program: Program, executable: Any, record: PlanRecord) -> tuple[Any, P
             executable = loaded
             record = record.replace(
                 temp_bytes=repacked.temp_bytes,
-                # Tables of pointers count for these, but need no memory here: nothing on a CPU reads them.
-                peak_live_bytes=min(record.peak_live_bytes, repacked.temp_bytes),
+                peak_live_bytes=min(repacked.live_bytes, repacked.temp_bytes),
+                # Tables of pointers count for the bound, but need no memory here: nothing on a CPU reads them.
                 lower_bound_bytes=min(record.lower_bound_bytes, repacked.temp_bytes),
                 levers=(*record.levers, "spatial"),
             )
         else:
             reason = f"loaded again, the executable has the size {found}, not {repacked.temp_bytes} bytes of temp"
+    except NotSmallerError as error:
+        reason = str(error)
+        record = record.replace(peak_live_bytes=min(error.live_bytes, size.temp))
     except NotRewritableError as error:
         reason = str(error)
     except Exception as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from xla_stalloc.inject.executable import framing, thunks
-from xla_stalloc.inject.executable.errors import NotRewritableError
+from xla_stalloc.inject.executable.errors import NotSmallerError
 from xla_stalloc.inject.executable.problem import ALIGNMENT, Block, layout
 from xla_stalloc.inject.executable.rewrite import move
 from xla_stalloc.inject.executable.verify import verify
@@ -62,7 +62,8 @@ def repack(data: bytes, packer: Packer = pack, at_most: float = 1 - NEGLIGIBLE) 
         at_most: The part of the temp bytes that the result may have.
 
     Raises:
-        NotRewritableError: It is not understood well enough, or would not become small enough.
+        NotRewritableError: It is not understood well enough.
+        NotSmallerError: It would not become small enough.
         RewriteError: The result did not pass the verifier.
     """
     executable = framing.read(data)
@@ -72,10 +73,10 @@ def repack(data: bytes, packer: Packer = pack, at_most: float = 1 - NEGLIGIBLE) 
     blocks = layout(program)
     bound = live_bytes(blocks.blocks)
     if bound > most:
-        raise NotRewritableError("XLA's own offsets are as good as the best, or nearly so")
+        raise NotSmallerError("XLA's own offsets are as good as the best, or nearly so", bound)
     move(executable, program, blocks, packer(blocks.blocks))
     if temp.size > most:
-        raise NotRewritableError("no better offsets than XLA's own were found")
+        raise NotSmallerError("no better offsets than XLA's own were found", bound)
     rewritten = framing.write(executable)
     verify(data, rewritten)
     return Repacked(rewritten, temp.size, bound)
