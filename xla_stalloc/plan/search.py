@@ -115,9 +115,10 @@ def _order_computation(found: Found, computation: Computation, options: PlanOpti
     stock = _Choice(found, region.graph.incumbent, region.graph.peak(region.graph.incumbent))
     found_orders = [candidate.order for candidate in solve(region.graph, moves) if candidate.name != "incumbent"]
     best = min([stock, *(_choice(found, region, order) for order in found_orders)], key=_Choice.key)
-    if computation is found.module.entry and not options.spatial:  # there are no holes to close else
-        polished = polish(found.lifetimes, region, best.order, found.known_orders, moves)
-        best = min(best, _choice(found, region, polished), key=_Choice.key)
+    if computation is found.module.entry:
+        polished = _choice(found, region, polish(found.lifetimes, region, best.order, found.known_orders, moves))
+        # At equal peaks, an order that XLA packs well is easier for our packer, too.
+        best = min((polished, best) if options.spatial else (best, polished), key=_Choice.key)
     if best is not stock:
         verify_order(region.graph, best.order)
     return best.found

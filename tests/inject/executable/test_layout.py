@@ -8,9 +8,9 @@ import pytest
 from small_executables import PROGRAMS, serialized
 
 from xla_stalloc.inject.executable import framing, thunks
+from xla_stalloc.inject.executable.pack import live_bytes
 from xla_stalloc.inject.executable.problem import layout
 from xla_stalloc.inject.executable.regions import Regions
-from xla_stalloc.inject.executable.repack import live_bytes
 from xla_stalloc.packing import HeapItem, verify_placement
 
 

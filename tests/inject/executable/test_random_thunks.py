@@ -10,8 +10,8 @@ from small_executables import disjoint
 from xla_stalloc.hlo.schema import cpu_executable_pb2 as schema
 from xla_stalloc.inject.executable import side_by_side, thunks
 from xla_stalloc.inject.executable.errors import NotRewritableError, RewriteError
+from xla_stalloc.inject.executable.pack import pack
 from xla_stalloc.inject.executable.problem import layout
-from xla_stalloc.inject.executable.repack import pack
 
 WORDS = 8  # of 64 bytes: the memory of a random program
 

@@ -10,8 +10,9 @@ from small_executables import PROGRAMS, disjoint, serialized, upside_down
 from xla_stalloc.hlo.schema import cpu_executable_pb2 as schema
 from xla_stalloc.inject.executable import framing, side_by_side, thunks
 from xla_stalloc.inject.executable.errors import RewriteError
+from xla_stalloc.inject.executable.pack import live_bytes, pack
 from xla_stalloc.inject.executable.problem import layout
-from xla_stalloc.inject.executable.repack import live_bytes, pack, repack
+from xla_stalloc.inject.executable.repack import repack
 from xla_stalloc.inject.executable.verify import verify
 
 ON_EVERY_JAXLIB = {

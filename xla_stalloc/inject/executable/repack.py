@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from xla_stalloc.inject.executable import framing, thunks
 from xla_stalloc.inject.executable.errors import NotSmallerError
-from xla_stalloc.inject.executable.problem import ALIGNMENT, Block, layout
+from xla_stalloc.inject.executable.pack import live_bytes, pack
+from xla_stalloc.inject.executable.problem import Block, layout
 from xla_stalloc.inject.executable.rewrite import move
 from xla_stalloc.inject.executable.verify import verify
-from xla_stalloc.packing import HeapItem, best_fit
 
 NEGLIGIBLE = 0.001
 """The part of the temp bytes for which an executable is not worth loading again."""
@@ -30,27 +30,6 @@ class Repacked(NamedTuple):
     data: bytes
     temp_bytes: int
     live_bytes: int
-
-
-def pack(blocks: Sequence[Block]) -> Sequence[int]:
-    """Offsets of the blocks, in bytes."""
-    items = [HeapItem(block.size, block.lives, number) for number, block in enumerate(blocks)]
-    return best_fit(items, ALIGNMENT).offsets
-
-
-def live_bytes(blocks: Sequence[Block]) -> int:
-    """The most bytes that are live at once, each block rounded up to the alignment: no packing needs fewer."""
-    changes: dict[int, int] = {}
-    for block in blocks:
-        size = -(-block.size // ALIGNMENT) * ALIGNMENT
-        for first, last in block.lives:
-            changes[first] = changes.get(first, 0) + size
-            changes[last + 1] = changes.get(last + 1, 0) - size
-    most = live = 0
-    for moment in sorted(changes):
-        live += changes[moment]
-        most = max(most, live)
-    return most
 
 
 def repack(data: bytes, packer: Packer = pack, at_most: float = 1 - NEGLIGIBLE) -> Repacked:
