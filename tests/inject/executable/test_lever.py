@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import planner_doubles as doubles
 import pytest
+from jax.experimental import serialize_executable
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from small_executables import PROGRAMS, argument, disjoint, serialized, upside_down
 from small_programs import assert_same_bits
@@ -86,7 +87,7 @@ def test_donated_state_over_several_steps(packer, sharded, always):
     expected = steps(jax.jit)
     recorded = len(stalloc.records())
     assert_same_bits(steps(stalloc.jit), expected)
-    assert ("jit_step", ("spatial",)) in {(r.module, r.levers) for r in stalloc.records()[recorded:]}
+    assert any(r.module == "jit_step" and "spatial" in r.levers for r in stalloc.records()[recorded:])
 
 
 def test_enable_reaches_plain_jax(always):
@@ -154,11 +155,28 @@ def test_a_failing_packer_is_a_reason(always):
     remains_stock("RuntimeError: on purpose")
 
 
-def test_what_was_loaded_cannot_be_serialized_and_is_refused(always):
-    always(upside_down)
-    compiled = stalloc.jit(PROGRAMS["scan"]).lower(argument()).compile()
+@pytest.mark.parametrize("name", ["scan", "sort", "all_reduce"])
+def test_what_was_rewritten_can_be_serialized_and_loaded_again(name, always):
+    expected = jax.jit(PROGRAMS[name])(argument())
+    always(disjoint)
+    compiled = stalloc.jit(PROGRAMS[name]).lower(argument()).compile()
+    for _ in range(2):
+        assert_same_bits(compiled(argument()), expected)
+        again = serialize_executable.deserialize_and_load(
+            *serialize_executable.serialize(compiled),
+            execution_devices=jax.devices()[: 8 if name == "all_reduce" else 1],
+        )
+        assert_same_bits(again(argument()), expected)
+        assert again.memory_analysis().temp_size_in_bytes == compiled.stalloc.temp_bytes
+
+
+def test_what_has_no_object_code_is_refused():
+    compiled = jax.jit(PROGRAMS["scan"]).lower(argument()).compile()
+    again = serialize_executable.deserialize_and_load(
+        *serialize_executable.serialize(compiled), execution_devices=jax.devices()[:1]
+    )
     with pytest.raises(NotRewritableError, match="no object code"):
-        repack(compiled.runtime_executable().serialize())
+        repack(again.runtime_executable().serialize())
 
 
 def test_a_new_field_is_a_reason(monkeypatch):

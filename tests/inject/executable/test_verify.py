@@ -17,7 +17,7 @@ from xla_stalloc.inject.executable.verify import verify
 
 ON_EVERY_JAXLIB = {
     "collective_thunk", "conditional_thunk", "convolution_thunk", "copy_thunk", "custom_call_thunk", "dot_thunk",
-    "fft_thunk", "kernel_thunk", "partition_id_thunk", "rng_seed_thunk", "sort_thunk", "top_k_thunk", "while_thunk",
+    "fft_thunk", "kernel_thunk", "partition_id_thunk", "sort_thunk", "top_k_thunk", "while_thunk",
 }  # fmt: skip
 
 

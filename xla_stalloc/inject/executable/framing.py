@@ -68,9 +68,7 @@ def read(data: bytes) -> Executable:
         NotRewritableError: It is no XLA:CPU executable, or has a field that is not known here. Such a field may say
             something about memory, so it cannot just be passed on.
     """
-    start = _end_of_metadata(data)
-    envelope = _parse(schema.ExecutableAndOptionsProto, data[start:], "PJRT's envelope")
-    result = _parse(schema.CompilationResultProto, envelope.serialized_executable, "the compilation result")
+    metadata, envelope, result = _open(data)
     if result.obj_files_kind != _KERNELS:
         raise NotRewritableError(f"object files of kind {result.obj_files_kind} are not known here")
     if not result.object_files:
@@ -80,7 +78,14 @@ def read(data: bytes) -> Executable:
     envelope.ClearField("serialized_executable")
     result.ClearField("thunk_sequence")
     result.ClearField("buffer_assignment")
-    return Executable(data[:start], envelope, result, thunks, assignment)
+    return Executable(metadata, envelope, result, thunks, assignment)
+
+
+def _open(data: bytes) -> tuple[bytes, schema.ExecutableAndOptionsProto, schema.CompilationResultProto]:
+    start = _end_of_metadata(data)
+    envelope = _parse(schema.ExecutableAndOptionsProto, data[start:], "PJRT's envelope")
+    result = _parse(schema.CompilationResultProto, envelope.serialized_executable, "the compilation result")
+    return data[:start], envelope, result
 
 
 def write(executable: Executable) -> bytes:

@@ -6,6 +6,7 @@ import logging
 import time
 from typing import Any
 
+from xla_stalloc.inject.executable import whole
 from xla_stalloc.inject.executable.errors import NotRewritableError, NotSmallerError
 from xla_stalloc.inject.executable.repack import repack
 from xla_stalloc.inject.program import Program, size_of
@@ -40,6 +41,7 @@ def apply(program: Program, executable: Any, record: PlanRecord) -> tuple[Any, P
         repacked = repack(program.serialize(executable))
         loaded = program.load(repacked.data)
         if (found := size_of(loaded)) == size._replace(temp=repacked.temp_bytes):
+            whole.keep(loaded, repacked.data)
             executable = loaded
             record = record.replace(
                 temp_bytes=repacked.temp_bytes,
