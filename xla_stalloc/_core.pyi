@@ -151,6 +151,12 @@ def simulate(graph: Graph, streams: Streams, order: _Int64) -> tuple[int, int]:
     """Nanoseconds of a whole order, and those of them in which communication is waited for."""
 
 def overlap_search(
-    graph: Graph, streams: Streams, order: _Int64, limit: int, moves: int, window: int, seed: int
+    graph: Graph,
+    scenarios: list[tuple[Streams, int]],
+    order: _Int64,
+    limit: int,
+    moves: int,
+    window: int,
+    seed: int,
 ) -> _Int64:
-    """The order with the least exposed communication found among those that keep a limit of live bytes."""
+    """The order with the least exposed communication, a weighted sum over scenarios, within a limit of live bytes."""

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "graph.h"
 #include "streams.h"
@@ -15,9 +16,16 @@ struct OverlapOptions {
   std::uint64_t seed = 0;
 };
 
-// The order with the least exposed communication found. Where the start keeps the limit, so does the result; elsewhere
+// One guess of how long everything takes, and how much it counts.
+struct Scenario {
+  const Streams* streams;  // equal in which node waits for which
+  std::int64_t weight;
+};
+
+// The order with the least exposed communication found, summed over the scenarios, of which there is at least one. Where the start keeps the limit, so does the result; elsewhere
 // it is no further above it. The same arguments give the same order on every host.
-Order overlap_search(const Graph& graph, const Streams& streams, Order start, const OverlapOptions& options);
+Order overlap_search(const Graph& graph, const std::vector<Scenario>& scenarios, Order start,
+                     const OverlapOptions& options);
 
 void register_overlap_search(nanobind::module_& m);
 

@@ -27,6 +27,7 @@ class StreamSimulation {
  public:
   StreamSimulation(const Streams& streams, Order order);
 
+  const Streams& streams() const { return streams_; }
   const Order& order() const { return order_; }
   // From the first node to the end of both streams, ns.
   std::int64_t total() const { return before_.back().compute; }

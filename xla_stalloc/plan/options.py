@@ -12,7 +12,9 @@ MODES = ("off", "report", "schedule", "full")
 DEFAULT_BUDGET_SECONDS = 0.5
 """Planning time per program: small beside XLA's own compile time of any program worth planning."""
 
-PLANNER_VERSION = 2
+DEFAULT_CARD = "h100"
+
+PLANNER_VERSION = 3
 """Raise it when the same module may get a different plan: older entries of the persistent cache then stay unused."""
 
 
@@ -29,12 +31,14 @@ class PlanOptions:
             only data binds collectives, and keeping stock's order may cost a lot of memory.
         spatial: Whether our packer places the temporaries of what comes out. Orders are then judged by the most bytes
             that live at once, which it reaches or nearly so, rather than by XLA's packing.
+        card: The GPU whose times orders for GPUs are compared by, one of `scheduling.cost.CARDS`.
     """
 
     mode: str = "schedule"
     budget_seconds: float = DEFAULT_BUDGET_SECONDS
     pin_collectives: bool = True
     spatial: bool = False
+    card: str = DEFAULT_CARD
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,19 @@ from xla_stalloc.hlo.barriers import without_barriers
 from xla_stalloc.hlo.rewrite import Edit, view
 from xla_stalloc.lifetimes import Lifetimes, UnsupportedModuleError, of
 from xla_stalloc.plan.options import PlanOptions
-from xla_stalloc.scheduling import solve, verify_order
+from xla_stalloc.scheduling import overlap, solve, verify_order
+from xla_stalloc.scheduling.constraints import keeps_windows
+from xla_stalloc.scheduling.cost import CARDS, Costs
 from xla_stalloc.scheduling.elide import avoidable_copies, edit_for
-from xla_stalloc.scheduling.extract import Region, extract
+from xla_stalloc.scheduling.extract import Region, choices, extract
 from xla_stalloc.scheduling.graph import Int64Array
 from xla_stalloc.scheduling.polish import polish
 
 _MOVES_PER_SECOND = 100_000  # of local search, for a budget in seconds; nominal, so that plans do not depend on clocks
+_OVERLAP_MOVES_PER_SECOND = 4_000_000  # the same on GPUs, whose compilers take ten times as long
+_OVERLAP_MOVES_PER_NODE = 1_000  # more finds nothing
 _NEGLIGIBLE = 0.002  # part of the temp bytes that is not worth leaving the order that XLA chose for speed
-_SMALLEST = 3  # nodes of a computation worth ordering
+_SMALLEST = 3  # instructions of a computation worth ordering
 
 
 @dataclass(frozen=True)
@@ -105,23 +109,45 @@ def _order(start: Found, options: PlanOptions) -> Found:
 
 
 def _order_computation(found: Found, computation: Computation, options: PlanOptions) -> Found:
-    if len(computation.sequence) < _SMALLEST:
+    if choices(computation) < _SMALLEST:
         return found
     lifetimes = found.lifetimes.under(found.known_orders)
     region = extract(found.module, lifetimes, computation, pin_collectives=options.pin_collectives)
-    if region.graph.nodes < _SMALLEST:
-        return found
-    moves = int(options.budget_seconds * _MOVES_PER_SECOND)
     stock = _Choice(found, region.graph.incumbent, region.graph.peak(region.graph.incumbent))
-    found_orders = [candidate.order for candidate in solve(region.graph, moves) if candidate.name != "incumbent"]
-    best = min([stock, *(_choice(found, region, order) for order in found_orders)], key=_Choice.key)
-    if computation is found.module.entry:
-        polished = _choice(found, region, polish(found.lifetimes, region, best.order, found.known_orders, moves))
-        # At equal peaks, an order that XLA packs well is easier for our packer, too.
-        best = min((polished, best) if options.spatial else (best, polished), key=_Choice.key)
+    if (times := _times(found.module, computation, region, options)) is not None:
+        best = _hide_communication(stock, region, times, options)
+    else:
+        best = _reduce_memory(stock, region, computation, options)
     if best is not stock:
         verify_order(region.graph, best.order)
     return best.found
+
+
+def _times(module: Module, computation: Computation, region: Region, options: PlanOptions) -> overlap.Times | None:
+    """Times of a region's nodes, where there is communication to hide and we may choose what hides it."""
+    if keeps_windows(module):
+        return None
+    times = overlap.times(computation, region.members, Costs(CARDS[options.card]))
+    return times if times.communication.any() else None
+
+
+def _reduce_memory(stock: "_Choice", region: Region, computation: Computation, options: PlanOptions) -> "_Choice":
+    found, moves = stock.found, int(options.budget_seconds * _MOVES_PER_SECOND)
+    orders = [candidate.order for candidate in solve(region.graph, moves) if candidate.name != "incumbent"]
+    best = min([stock, *(_choice(found, region, order) for order in orders)], key=_Choice.key)
+    if computation is not found.module.entry:
+        return best
+    polished = _choice(found, region, polish(found.lifetimes, region, best.order, found.known_orders, moves))
+    # At equal peaks, an order that XLA packs well is easier for our packer, too.
+    return min((polished, best) if options.spatial else (best, polished), key=_Choice.key)
+
+
+def _hide_communication(stock: "_Choice", region: Region, times: overlap.Times, options: PlanOptions) -> "_Choice":
+    """The order of least memory among those that expose no more communication than stock's."""
+    effort = int(options.budget_seconds * _OVERLAP_MOVES_PER_SECOND)
+    moves = min(effort, _OVERLAP_MOVES_PER_NODE * region.graph.nodes)
+    orders = overlap.hiding_orders(region.graph, times, moves)
+    return min([stock, *(_choice(stock.found, region, order) for order in orders)], key=_Choice.key)
 
 
 class _Choice(NamedTuple):

@@ -48,7 +48,8 @@ def verify(stock: Module, serialized: bytes, pin_collectives: bool = True) -> No
             raise PlanError(f"{after.name}: the planned module has a schedule for it where stock has none, or lacks it")
         if before.is_scheduled:
             _same_order_of_effects(before, after, pin_collectives)
-            _same_async_windows(before, after)
+            if stock.platform not in ("cuda", "rocm"):  # there, what hides a transfer is a matter of time only
+                _same_async_windows(before, after)
     _nothing_overwritten(of(without_barriers(planned)))
 
 

@@ -7,7 +7,7 @@ hangs a job in which one process waits for another's collective.
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from xla_stalloc.hlo import Computation, Instruction
+from xla_stalloc.hlo import Computation, Instruction, Module
 from xla_stalloc.lifetimes import Lifetimes, UnsupportedModuleError
 from xla_stalloc.lifetimes.dataflow import sequential_callees
 from xla_stalloc.lifetimes.program import uses
@@ -56,6 +56,14 @@ def pinned_order(sequence: Sequence[Instruction], collectives: bool) -> Iterator
             if last is not None:
                 yield last, instruction
             last = instruction
+
+
+def keeps_windows(module: Module) -> bool:
+    """Whether what XLA put between an asynchronous start and its done must stay there.
+
+    On GPUs there is a model of what hides what (cost.py), so an order may hide a transfer behind something else.
+    """
+    return module.platform not in ("cuda", "rocm")
 
 
 def async_windows(sequence: Sequence[Instruction]) -> Iterator[Edge]:

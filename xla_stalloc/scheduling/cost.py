@@ -166,7 +166,7 @@ def _dot_flops(instruction: Instruction) -> int:
     if instruction.opcode != "dot":
         return 0
     left = instruction.operands[0].shape.dimensions
-    contracted = math.prod(left[d] for d in instruction.proto.dot_dimension_numbers.lhs_contracting_dimensions)
+    contracted: int = math.prod(left[d] for d in instruction.proto.dot_dimension_numbers.lhs_contracting_dimensions)
     return 2 * contracted * math.prod(instruction.shape.dimensions)
 
 

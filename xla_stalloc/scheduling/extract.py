@@ -97,7 +97,6 @@ def extract(
     computation: Computation,
     kinds: Collection[Kind] = (Kind.TEMP,),
     pin_collectives: bool = True,
-    keep_windows: bool = True,
 ) -> Region:
     """The scheduling problem of `computation`.
 
@@ -107,7 +106,6 @@ def extract(
       computation: one of `module` that runs in sequence.
       kinds: of the buffers that count.
       pin_collectives: whether collectives keep their order.
-      keep_windows: whether what runs between an asynchronous start and its done stays there.
 
     Raises:
       UnsupportedModuleError: the module's own schedule already breaks what an order must respect.
@@ -121,7 +119,7 @@ def extract(
 
     timed = [i for i in computation.sequence if not nodes.is_name(i)]
     edges = [*constraints.pinned_order(timed, pin_collectives)]
-    if keep_windows:
+    if constraints.keeps_windows(module):
         edges += constraints.async_windows(timed)
     numbered = [(nodes.node[a.id], nodes.node[b.id]) for a, b in edges]
     between = [(a, b) for a, b in numbered if a is not None and b is not None and a != b]
@@ -135,6 +133,11 @@ def extract(
         members=tuple(tuple(i.id for i in group) for group in nodes.members),
         shared_bytes=tuple(shared.get(node, 0) for node in range(len(nodes.members))),
     )
+
+
+def choices(computation: Computation) -> int:
+    """How many instructions of a computation an order could move: all but arguments, constants and names."""
+    return sum(i.opcode not in _NAMES and i.opcode not in _FIRST for i in computation.sequence)
 
 
 def _owners(module: Module, computation: Computation) -> dict[int, int]:
@@ -224,11 +227,14 @@ def _is_visible(value: Value, computation: Computation) -> bool:
 
 def _with_lumps(graph: Graph, groups: list[list[Instruction]], lifetimes: Lifetimes) -> Graph:
     """The graph with what called computations need on top of what lives around them, under the present schedule."""
+    calling = {n for n, group in enumerate(groups) for i in group for c in sequential_callees(i) if c.sequence}
+    if not calling:
+        return graph
     time = {instruction.id: step for step, instruction in enumerate(lifetimes.schedule)}
     live, memory = lifetimes.live_bytes(), graph.memory(graph.incumbent)
     lumps = [0] * graph.nodes
-    for node, group in enumerate(groups):
-        for instruction in group:
+    for node in sorted(calling):
+        for instruction in groups[node]:
             inner = [i for called in sequential_callees(instruction) for i in called.sequence if i.id in time]
             if inner:
                 # What these call in turn stands between them on the time line.

@@ -3,8 +3,9 @@
 from xla_stalloc.hlo import Module
 from xla_stalloc.lifetimes import Kind, Lifetimes
 from xla_stalloc.scheduling.bounds import lower_bound
-from xla_stalloc.scheduling.extract import extract
+from xla_stalloc.scheduling.extract import choices, extract
 
+_SMALLEST = 2  # instructions of a computation that can need memory of their own at once
 _MOVABLE = (Kind.TEMP, Kind.DONATED, Kind.OUTPUT)
 
 
@@ -22,7 +23,7 @@ def module_lower_bound(module: Module, lifetimes: Lifetimes, pin_collectives: bo
     """
     bounds: dict[int, int] = {}
     for computation in module.computations:  # callees come before their callers
-        if computation.id not in lifetimes.dataflow.order:
+        if computation.id not in lifetimes.dataflow.order or choices(computation) < _SMALLEST:
             continue
         region = extract(module, lifetimes, computation, _MOVABLE, pin_collectives)
         instructions = {instruction.id: instruction for instruction in computation.instructions}
@@ -32,4 +33,4 @@ def module_lower_bound(module: Module, lifetimes: Lifetimes, pin_collectives: bo
             lumps.append(max(max((bounds.get(id, 0) for id in called), default=0) - shared, 0))
         bounds[computation.id] = lower_bound(region.graph.with_lumps(lumps))
     elsewhere = sum(buffer.bytes for buffer in lifetimes.buffers if buffer.kind in (Kind.DONATED, Kind.OUTPUT))
-    return max(bounds[module.entry.id] - elsewhere, 0)
+    return max(bounds.get(module.entry.id, 0) - elsewhere, 0)

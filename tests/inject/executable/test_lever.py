@@ -236,3 +236,17 @@ def test_empty_slices_stay_within_bounds():
     program = rewrite_program(executable)
     rewrite.move(executable, *program, [])
     assert slice_.offset == executable.temp().size == 0
+
+
+def test_a_hole_that_xla_leaves_is_closed():
+    def prefix_products(x):
+        return jax.lax.associative_scan(jnp.matmul, jnp.stack([x, x + 1, x + 2, x + 3]))
+
+    expected = jax.jit(prefix_products).lower(argument()).compile()
+    compiled = stalloc.jit(prefix_products).lower(argument()).compile()
+    record = compiled.stalloc
+    assert record.levers == ("spatial",), record.reason
+    assert record.stock_temp_bytes == expected.memory_analysis().temp_size_in_bytes
+    assert record.temp_bytes == record.peak_live_bytes < 0.9 * record.stock_temp_bytes
+    assert compiled.memory_analysis().temp_size_in_bytes == record.temp_bytes
+    assert_same_bits(compiled(argument()), expected(argument()))
