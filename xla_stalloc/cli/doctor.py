@@ -98,7 +98,9 @@ def _try_spatial() -> dict[str, Any]:
 
     import xla_stalloc as stalloc
 
-    planned = stalloc.jit(_prefix_products, mode="full").lower(jax.ShapeDtypeStruct((128, 128), "float32")).compile()
+    planned: Any = (
+        stalloc.jit(_prefix_products, mode="full").lower(jax.ShapeDtypeStruct((128, 128), "float32")).compile()
+    )
     record = planned.stalloc
     if "spatial" not in record.levers:
         return _check("spatial lever", record.reason)
