@@ -160,3 +160,20 @@ def overlap_search(
     seed: int,
 ) -> _Int64:
     """The order with the least exposed communication, a weighted sum over scenarios, within a limit of live bytes."""
+
+class Verdict(enum.Enum):
+    """What a search for a packing into a capacity came to."""
+
+    FITS = 0
+    INFEASIBLE = 1
+    UNKNOWN = 2
+
+class TightSearch:
+    """Two exact searches that take turns; see ``_core/tight_search.h``."""
+
+    def __init__(self, lower: _Int64, upper: _Int64, sizes: _Int64, seed: int) -> None: ...
+    @property
+    def work(self) -> int:
+        """Spent so far."""
+    def pack(self, capacity: int, work: int, seconds: float) -> tuple[Verdict, _Int64]:
+        """Offsets of the items, none unless they fit. A later call goes on with what was learned."""

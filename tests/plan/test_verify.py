@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from xla_stalloc import hlo
 from xla_stalloc.hlo import HloError
 from xla_stalloc.hlo.rewrite import serialize
+from xla_stalloc.lifetimes import of
 from xla_stalloc.plan.options import PlanOptions
 from xla_stalloc.plan.planner import plan_module
 from xla_stalloc.plan.verify import PlanError, verify
+from xla_stalloc.scheduling.extract import extract
 
 EVERYTHING = """HloModule everything, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }
 
@@ -347,6 +349,38 @@ ENTRY main {{
     plan = Plan(stock)
     plan.remove("copied", instead="donated")
     with pytest.raises(PlanError, match="written: reads 'donated' when 'written' may have overwritten it"):
+        verify(stock, plan.bytes())
+
+
+def test_an_asynchronous_operation_that_writes_over_its_operand_starts_behind_other_readers():
+    """XLA accepts it in front of them: nothing in the module says that it must wait."""
+    stock = hlo.open("""HloModule asynchronous, is_scheduled=true
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+reduction {
+  p = f32[64] parameter(0)
+  ROOT r = f32[64] all-reduce(p), replica_groups={}, channel_id=1, to_apply=sum
+}
+ENTRY main {
+  x = f32[64] parameter(0)
+  fresh = f32[64] negate(x)
+  read = f32[64] reverse(fresh), dimensions={0}
+  start = ((f32[64]), f32[64]) async-start(fresh), calls=reduction, output_to_operand_aliasing={{1}: (0, {})}
+  hidden = f32[64] sine(x), backend_config={"operation_queue_id":"0"}
+  done = f32[64] async-done(start)
+  ROOT results = (f32[64], f32[64], f32[64]) tuple(read, hidden, done)
+}
+""")
+    verify(stock, serialize(stock, {}, {}))
+    region = extract(stock, of(stock), stock.entry)
+    node = {stock.instruction(id).name: n for n, ids in enumerate(region.members) for id in ids}
+    assert node["read"] in region.graph.predecessors[node["start"]]
+    plan = Plan(stock)
+    plan.move("start", "read")
+    with pytest.raises(PlanError, match="read: reads 'fresh' when 'r' may have overwritten it"):
         verify(stock, plan.bytes())
 
 

@@ -14,6 +14,7 @@
 #include "order_heap.h"
 #include "overlap_search.h"
 #include "streams.h"
+#include "tight_search.h"
 #include "tighten.h"
 
 NB_MODULE(_core, m) {
@@ -32,4 +33,5 @@ NB_MODULE(_core, m) {
   xla_stalloc::register_polish(m);
   xla_stalloc::register_streams(m);
   xla_stalloc::register_overlap_search(m);
+  xla_stalloc::register_tight_search(m);
 }

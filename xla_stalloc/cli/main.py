@@ -6,6 +6,7 @@ import click
 
 from xla_stalloc.cli.analyze import analyze
 from xla_stalloc.cli.doctor import doctor
+from xla_stalloc.cli.fit import fit
 from xla_stalloc.cli.plan import plan
 from xla_stalloc.cli.train import train
 
@@ -21,6 +22,7 @@ def main() -> None:
 
 main.add_command(analyze)
 main.add_command(doctor)
+main.add_command(fit)
 main.add_command(plan)
 main.add_command(train)
 

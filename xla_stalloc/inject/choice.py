@@ -28,7 +28,7 @@ Choice = tuple[Any, PlanRecord]
 def best(program: Program, options: PlanOptions) -> Choice:
     """Compiles one program as the options ask; returns the executable that is to run, and its record."""
     spatial = options.mode == "full" and not lever.impossible(program)
-    options = dataclasses.replace(options, pin_collectives=program.spans_processes, spatial=spatial)
+    options = dataclasses.replace(options, pin_collectives=program.spans_processes, card=program.card, spatial=spatial)
     if program.has_fewer_operations_than(FEWEST_OPERATIONS):
         return stock(program, f"fewer than {FEWEST_OPERATIONS} operations, nothing to reorder")
     if options.mode == "report":

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from xla_stalloc.plan.options import DEFAULT_CARD
+from xla_stalloc.scheduling.cost import card_of
+
 
 @dataclass(frozen=True)
 class Program:
@@ -42,6 +45,11 @@ class Program:
     def platform(self) -> str:
         """The backend's word for its platform: ``cpu``, ``gpu``, ``tpu``."""
         return str(self.backend.platform)
+
+    @property
+    def card(self) -> str:
+        """The GPU whose times orders are compared by: the backend's devices say what they are."""
+        return card_of(self.backend.local_devices()[0].device_kind, DEFAULT_CARD)
 
     def compile(self, computation: Any = None, **xla_options: str) -> Any:
         """Compiles the program, or a copy of it, with XLA options of ours behind those of the user."""

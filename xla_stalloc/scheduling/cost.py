@@ -53,6 +53,12 @@ CARDS = {
 }
 
 
+def card_of(device_kind: str, default: str) -> str:
+    """The card that a device calls itself, e.g. "NVIDIA H100 80GB HBM3"; the default if it is none of `CARDS`."""
+    words = device_kind.lower().replace("-", " ").split()
+    return next((name for name in CARDS if name in words), default)
+
+
 class Costs:
     """Times of the instructions of a module, in nanoseconds."""
 

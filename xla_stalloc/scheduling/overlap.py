@@ -24,6 +24,7 @@ _WINDOW = 1_000  # positions that a move may disturb
 _DESIGN = ((Fraction(1), 4), (Fraction(3), 1))  # communication times of the search, and how much each counts
 _RUNS = ((200, 8), (40, 4), (4, 2))  # the effort divided by this, and how many runs of it
 _STARTS = 2  # orders of least memory to start from
+_LIMITS = tuple(Fraction(percent, 100) for percent in (100, 104, 110, 120, 140, 170, 200))  # of the least memory
 _NOISE = tuple(Fraction(percent, 100) for percent in (55, 67, 82, 100, 122, 149, 182))  # log-normal, about 40 %
 _NOISE_SEED = 7
 
@@ -94,29 +95,32 @@ def times(computation: Computation, members: Sequence[Sequence[int]], costs: Cos
 
 
 def hiding_orders(graph: Graph, known: Times, moves: int) -> list[Int64Array]:
-    """Orders of little memory that expose no more communication than the stock order, which is the graph's numbering.
+    """Orders of less memory that expose no more communication than the stock order, which is the graph's numbering.
 
-    Searches are as short as they may be: the longer one is, the more holes its order leaves in the heap.
+    With the least memory first, and searches as short as they may be: the longer one is, the more holes its order
+    leaves in the heap.
 
     Args:
       graph: the problem.
       known: times of its nodes.
-      moves: effort, over all searches.
+      moves: effort of the searches within one limit of memory.
     """
+    stock_peak = graph.peak(graph.incumbent)
+    starts = [candidate for candidate in solve(graph) if candidate.peak_bytes < stock_peak][:_STARTS]
+    if not starts:
+        return []
     compared = Comparison(graph, known)
     scenarios = [(known.streams(factor), weight) for factor, weight in _DESIGN]
-    starts = solve(graph)[:_STARTS]
 
-    def search(moves: int, seed: int) -> Int64Array:
-        start = starts[seed % len(starts)]
-        return _core.overlap_search(
-            graph.kernel, scenarios, start.order, start.peak_bytes, moves, window=_WINDOW, seed=seed
-        )
+    def search(limit: int, moves: int, seed: int) -> Int64Array:
+        start = starts[seed % len(starts)].order
+        return _core.overlap_search(graph.kernel, scenarios, start, limit, moves, window=_WINDOW, seed=seed)
 
-    for divisor, runs in _RUNS:
-        found = (search(moves // divisor, seed) for seed in range(runs))
-        if holding := [order for order in found if compared.holds(order)]:
-            return holding
+    for limit in (int(factor * starts[0].peak_bytes) for factor in _LIMITS):
+        for divisor, runs in _RUNS if limit < stock_peak else ():
+            found = (search(limit, moves // divisor, seed) for seed in range(runs))
+            if holding := [order for order in found if compared.holds(order)]:
+                return holding
     return []
 
 

@@ -1,1 +1,1 @@
-"""Meshes, programs of many devices, absent hardware: the room is here, the next releases furnish it."""
+"""Meshes and absent hardware: what a program needs on devices that are not here."""
