@@ -37,13 +37,11 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 def main(folder: Path | None, only: tuple[str, ...], steps: int, mode: str, as_json: bool) -> None:
     """Measure every program, or some of them, and hold the figures against benchmarks/limits.toml."""
     folder = folder or default_folder()
-    chosen = [n for n in programs.names(folder) if not only or any(fnmatch.fnmatchcase(n, o) for o in only)]
-    if not chosen:
-        raise click.UsageError(f"no program is called {', '.join(only)}; there are {', '.join(programs.names(folder))}")
     results = []
+    names = chosen(folder, only)
     with terminal.progress() as bar:
-        task = bar.add_task("", total=len(chosen))
-        for name in chosen:
+        task = bar.add_task("", total=len(names))
+        for name in names:
             bar.update(task, description=name)
             result = in_a_process_of_its_own(name, folder, steps, mode)
             result["missed"] = missed(result)
@@ -62,6 +60,19 @@ def default_folder() -> Path | None:
         return Path(given)
     usual = HERE.parent.parent / "shared" / "cases"
     return usual if usual.is_dir() else None
+
+
+def chosen(folder: Path | None, only: tuple[str, ...]) -> list[str]:
+    """The names of the programs that match, or of all of them.
+
+    Raises:
+        click.UsageError: None does.
+    """
+    names = programs.names(folder)
+    matching = [n for n in names if not only or any(fnmatch.fnmatchcase(n, o) for o in only)]
+    if not matching:
+        raise click.UsageError(f"no program is called {', '.join(only)}; there are {', '.join(names)}")
+    return matching
 
 
 def in_a_process_of_its_own(name: str, folder: Path | None, steps: int, mode: str) -> dict[str, Any]:

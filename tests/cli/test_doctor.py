@@ -32,7 +32,7 @@ def test_every_lever_of_this_release_works_here() -> None:
         "compiler hook": (True, ""),
         "temporal lever": (True, ""),
         "persistent cache apart": (True, ""),
-        "spatial lever": (False, "not in this version"),
+        "spatial lever": (True, ""),
         "arena lever": (False, "not in this version"),
     }
 

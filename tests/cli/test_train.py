@@ -75,7 +75,7 @@ def test_json_has_what_it_promises(xla_stalloc: Any) -> None:
         # At best the smaller of XLA's own two orders.
         assert "donation" in found["reason"]
     else:
-        assert found["levers"] == ["temporal"]
+        assert found["levers"] == ["temporal", "spatial"]
         assert found["temp_bytes"] < found["stock_temp_bytes"]
         assert 0 < found["peak_live_bytes"] <= found["temp_bytes"]
     for key in ("step_seconds", "stock_step_seconds", "step_ratio", "plan_seconds", "compile_seconds"):

@@ -152,7 +152,7 @@ def test_a_jax_with_another_compile_step_stays_stock_and_says_so(monkeypatch, ch
 
 def test_no_hook_for_a_platform_is_a_reason(monkeypatch):
     monkeypatch.setattr(hook, "_registered", {"cpu": "no planning on platform 'cpu': on purpose"})
-    compiled = stalloc.jit(branches).lower(*arguments()).compile()
+    compiled = stalloc.jit(branches, mode="schedule").lower(*arguments()).compile()
     assert compiled.stalloc.reason == "no planning on platform 'cpu': on purpose"
     assert compiled.stalloc.temp_bytes == stock_temp_bytes(branches, *arguments())
 

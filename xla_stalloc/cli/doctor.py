@@ -49,9 +49,8 @@ def examine() -> dict[str, Any]:
     else:
         with terminal.progress() as bar, tempfile.TemporaryDirectory() as cache:
             bar.add_task("compiling a small program, stock and planned", total=None)
-            checks = _try_temporal(cache)
-    later = [_check("spatial lever", LATER), _check("arena lever", LATER)]
-    return result | {"checks": checks + later}
+            checks = [*_try_temporal(cache), _try_spatial()]
+    return result | {"checks": [*checks, _check("arena lever", LATER)]}
 
 
 def _check(name: str, why: str) -> dict[str, Any]:
@@ -91,6 +90,32 @@ def _try_temporal(cache: str) -> list[dict[str, Any]]:
     if again != stock:
         separate = f"stock XLA took {stock} bytes of temp with an empty cache and {again} after a planned compile"
     return [_check("compiler hook", hook), _check("temporal lever", order), _check("persistent cache apart", separate)]
+
+
+def _try_spatial() -> dict[str, Any]:
+    """Compiles a program in whose temporaries XLA leaves a hole."""
+    import jax
+
+    import xla_stalloc as stalloc
+
+    planned: Any = (
+        stalloc.jit(_prefix_products, mode="full").lower(jax.ShapeDtypeStruct((128, 128), "float32")).compile()
+    )
+    record = planned.stalloc
+    if "spatial" not in record.levers:
+        return _check("spatial lever", record.reason)
+    found = planned.memory_analysis().temp_size_in_bytes
+    planned_bytes = record.temp_bytes
+    wrong = "" if found == planned_bytes else f"{planned_bytes} bytes of temp were planned, and {found} are there"
+    return _check("spatial lever", wrong)
+
+
+def _prefix_products(x: Any) -> Any:
+    """Products of 1, 2, 3 and 4 matrices, of which parts are shared."""
+    import jax
+    import jax.numpy as jnp
+
+    return jax.lax.associative_scan(jnp.matmul, jnp.stack([x, x + 1, x + 2, x + 3]))
 
 
 def _independent_reductions(x: Any) -> Any:

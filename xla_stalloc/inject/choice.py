@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any
 
 from xla_stalloc.inject import hook, limits, marker
+from xla_stalloc.inject.executable import lever
 from xla_stalloc.inject.program import Program, size_of
 from xla_stalloc.plan.options import PlanOptions
 from xla_stalloc.plan.record import PlanRecord
@@ -26,13 +27,14 @@ Choice = tuple[Any, PlanRecord]
 
 def best(program: Program, options: PlanOptions) -> Choice:
     """Compiles one program as the options ask; returns the executable that is to run, and its record."""
-    options = dataclasses.replace(options, pin_collectives=program.spans_processes, card=program.card)
+    spatial = options.mode == "full" and not lever.impossible(program)
+    options = dataclasses.replace(options, pin_collectives=program.spans_processes, card=program.card, spatial=spatial)
     if program.has_fewer_operations_than(FEWEST_OPERATIONS):
         return stock(program, f"fewer than {FEWEST_OPERATIONS} operations, nothing to reorder")
     if options.mode == "report":
         return _reported(program, options)
     if missing := hook.register(program.backend):
-        return stock(program, missing)
+        return _packed(program, options, *stock(program, missing))
 
     refused = ""
     with hook.under_way(hook.Compile(program.name, options)) as state:
@@ -44,18 +46,16 @@ def best(program: Program, options: PlanOptions) -> Choice:
             refused = f"XLA refused the planned order: {hook.in_short(error)}"
     if refused:
         # If it was the user's program that is wrong, this raises again, and then it is stock XLA's own error.
-        return stock(program, refused, state.planned.record if state.planned else None, compiles=2)
+        record = state.planned.record if state.planned else None
+        return _packed(program, options, *stock(program, refused, record, compiles=2))
 
     injected, record = _recover(executable, options, state)
     if injected:
-        executable, record = _smaller(program, executable, record)
-    else:
-        record = _as_stock(record, executable)
-        if limits.RESETS_ENTRY:
-            executable, record = _other_order(program, executable, record)
-    if options.mode == "full" and record.levers:
-        record = record.because("spatial: not in this version")
-    return executable, record
+        return _smaller(program, options, executable, record)
+    record = _as_stock(record, executable)
+    if limits.RESETS_ENTRY:
+        executable, record = _other_order(program, executable, record)
+    return _packed(program, options, executable, record)
 
 
 def _recover(executable: Any, options: PlanOptions, state: hook.Compile) -> tuple[bool, PlanRecord]:
@@ -69,12 +69,20 @@ def _recover(executable: Any, options: PlanOptions, state: hook.Compile) -> tupl
     return False, hook.plan(serialized, options).record
 
 
-def _smaller(program: Program, executable: Any, record: PlanRecord) -> Choice:
+def _packed(program: Program, options: PlanOptions, executable: Any, record: PlanRecord) -> Choice:
+    """The executable with our offsets in it, where these are asked for and better."""
+    return lever.apply(program, executable, record) if options.mode == "full" else (executable, record)
+
+
+def _smaller(program: Program, options: PlanOptions, executable: Any, record: PlanRecord) -> Choice:
     """The planned executable, or the stock one if that turns out to need no more."""
     size = size_of(executable)
-    if size is not None and _surely_smaller(size.temp, record):
-        record = record.replace(temp_bytes=size.temp)
-        if size.alias or not program.aliases_arguments():
+    if size is not None:
+        # Without asking XLA about stock; see there.
+        limit = (1 if size.temp == record.temp_bytes else CLEARLY_SMALLER) * record.stock_temp_bytes
+        executable, record = _packed(program, options, executable, record.replace(temp_bytes=size.temp))
+        size = size._replace(temp=record.temp_bytes)
+        if size.temp < limit and (size.alias or not program.aliases_arguments()):
             return executable, record
     unplanned = program.compile()
     stock_size = size_of(unplanned)
@@ -82,21 +90,16 @@ def _smaller(program: Program, executable: Any, record: PlanRecord) -> Choice:
         return unplanned, _as_stock(record, unplanned).because(
             "this runtime does not report the size of a planned program"
         )
-    record = record.replace(
-        temp_bytes=size.temp, stock_temp_bytes=stock_size.temp, stock_exact=True, compiles=record.compiles + 1
-    )
-    if size.temp < stock_size.temp and size.beyond_arguments < stock_size.beyond_arguments:
-        return executable, record
+    record = record.replace(stock_temp_bytes=stock_size.temp, stock_exact=True, compiles=record.compiles + 1)
     reason = f"the planned order ended at {size.temp} temp bytes, XLA's own at {stock_size.temp}"
     if size.alias < stock_size.alias:
         reason += f", and {stock_size.alias - size.alias} bytes of donated arguments were not reused"
-    return unplanned, record.replace(temp_bytes=stock_size.temp, levers=()).because(reason)
-
-
-def _surely_smaller(temp_bytes: int, record: PlanRecord) -> bool:
-    """Whether a planned program that XLA gave these bytes is smaller than stock, without asking XLA about stock."""
-    limit = record.stock_temp_bytes if temp_bytes == record.temp_bytes else CLEARLY_SMALLER * record.stock_temp_bytes
-    return temp_bytes < limit
+    as_stock = record.replace(temp_bytes=stock_size.temp, levers=()).because(reason)
+    unplanned, as_stock = _packed(program, options, unplanned, as_stock)
+    stock_size = stock_size._replace(temp=as_stock.temp_bytes)
+    if size.temp < stock_size.temp and size.beyond_arguments < stock_size.beyond_arguments:
+        return executable, record
+    return unplanned, as_stock
 
 
 def _other_order(program: Program, executable: Any, record: PlanRecord) -> Choice:

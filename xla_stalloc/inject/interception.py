@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xla_stalloc.inject import choice, hook, ledger, settings
+from xla_stalloc.inject.client import Client
 from xla_stalloc.inject.program import Program
 
 _PARAMETERS = [
@@ -63,30 +64,54 @@ def planned_step(step: CompileStep) -> CompileStep:
 
     @functools.wraps(step)
     def compile_or_get_cached(
-        backend: Any, computation: Any, devices: Any, compile_options: Any, *args: Any, **kwargs: Any
+        backend: Any,
+        computation: Any,
+        devices: Any,
+        compile_options: Any,
+        host_callbacks: Any,
+        executable_devices: Any,
+        *args: Any,
+        **kwargs: Any,
     ) -> Any:
+        def step_of(client: Any, module: Any) -> Any:
+            return step(client, module, devices, compile_options, host_callbacks, executable_devices, *args, **kwargs)
+
         options = settings.wanted()
         if options is None:
-            executable = step(backend, computation, devices, compile_options, *args, **kwargs)
+            executable = step_of(backend, computation)
             ledger.forget(executable)
             return executable
 
         errors: list[Exception] = []
+        client = Client(backend)
 
         def compile_(module: Any, xla_options: dict[str, str]) -> Any:
             before = compile_options.env_option_overrides
             compile_options.env_option_overrides = [*before, *xla_options.items()]
             try:
-                return step(backend, module, devices, compile_options, *args, **kwargs)
+                return step_of(client if backend.platform == "cpu" else backend, module)
             except Exception as error:
                 errors.append(error)
                 raise
             finally:
                 compile_options.env_option_overrides = before
 
+        def load(serialized: bytes) -> Any:
+            # As JAX loads what is in its persistent cache.
+            return backend.deserialize_executable(serialized, executable_devices, compile_options)
+
         started = time.perf_counter()
         several = len({device.process_index for device in devices.flat}) > 1
-        program = Program(backend, computation, compile_, dict(compile_options.env_option_overrides), several)
+        program = Program(
+            backend,
+            computation,
+            compile_,
+            client.serialize,
+            load,
+            xla_options=dict(compile_options.env_option_overrides),
+            spans_processes=several,
+            has_callbacks=bool(host_callbacks),
+        )
         try:
             executable, record = choice.best(program, options)
         except Exception as error:

@@ -95,11 +95,17 @@ def _entry(module: Any) -> Any:
 
 
 def _encode(options: PlanOptions) -> str:
-    pinned = int(options.pin_collectives)
     budget = f"budget={options.budget_seconds!r}"
-    return f"{options.mode};{budget};pinned={pinned};card={options.card};planner={PLANNER_VERSION}"
+    flags = f"pinned={options.pin_collectives:d};spatial={options.spatial:d}"
+    return f"{options.mode};{budget};{flags};card={options.card};planner={PLANNER_VERSION}"
 
 
 def _decode(text: str) -> PlanOptions:
-    mode, budget, pinned, card, *_ = text.split(";")
-    return PlanOptions(mode, float(budget.removeprefix("budget=")), pinned == "pinned=1", card.removeprefix("card="))
+    mode, budget, pinned, spatial, card, *_ = text.split(";")
+    return PlanOptions(
+        mode,
+        float(budget.removeprefix("budget=")),
+        pin_collectives=pinned == "pinned=1",
+        card=card.removeprefix("card="),
+        spatial=spatial == "spatial=1",
+    )

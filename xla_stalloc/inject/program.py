@@ -18,15 +18,21 @@ class Program:
         backend: JAX's client of the platform.
         computation: The module, an ``ir.Module``.
         step: Compiles a module, with further options of XLA; returns an executable of ``jaxlib``.
+        serialize: Gives the bytes of an executable of this program that has not run yet.
+        load: Makes an executable of ``jaxlib`` from such bytes, for the same devices.
         xla_options: The options of XLA that the user has set for this program.
         spans_processes: Whether it runs on devices of several processes.
+        has_callbacks: Whether it calls functions of this process, which a serialized executable does not hold.
     """
 
     backend: Any
     computation: Any
     step: Callable[[Any, dict[str, str]], Any]
+    serialize: Callable[[Any], bytes]
+    load: Callable[[bytes], Any]
     xla_options: Mapping[str, Any] = field(default_factory=dict)
     spans_processes: bool = True
+    has_callbacks: bool = False
 
     @property
     def name(self) -> str:

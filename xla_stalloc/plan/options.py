@@ -29,12 +29,15 @@ class PlanOptions:
         pin_collectives: Whether collectives keep the order in which XLA put them. They must where other processes take
             part, which may run stock XLA's order. Devices of one process all run one executable, in one order: there
             only data binds collectives, and keeping stock's order may cost a lot of memory.
+        spatial: Whether our packer places the temporaries of what comes out. Orders are then judged by the most bytes
+            that live at once, which it reaches or nearly so, rather than by XLA's packing.
         card: The GPU whose times orders for GPUs are compared by, one of `scheduling.cost.CARDS`.
     """
 
     mode: str = "schedule"
     budget_seconds: float = DEFAULT_BUDGET_SECONDS
     pin_collectives: bool = True
+    spatial: bool = False
     card: str = DEFAULT_CARD
 
 

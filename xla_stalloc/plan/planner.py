@@ -60,8 +60,8 @@ def _plan(serialized: bytes, options: PlanOptions) -> PlannedModule:
     record = PlanRecord(
         module=stock.name,
         mode=options.mode,
-        stock_temp_bytes=start.temp_bytes,
-        temp_bytes=found.temp_bytes,
+        stock_temp_bytes=start.xla_temp_bytes,
+        temp_bytes=found.xla_temp_bytes,
         peak_live_bytes=max(found.lifetimes.under(found.known_orders).live_bytes()),
         lower_bound_bytes=bound if bound <= found.temp_bytes else 0,  # a bound that was beaten is none
         levers=("temporal",) if planned is not None else (),

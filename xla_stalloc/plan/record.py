@@ -21,7 +21,8 @@ class PlanRecord:
         mode: The mode that was asked for: ``off``, ``report``, ``schedule`` or ``full``.
         stock_temp_bytes: Temporary bytes of XLA's own result.
         temp_bytes: Temporary bytes of what really runs; in mode ``report``, of what the plan would reach.
-        peak_live_bytes: Most bytes live at once inside the temporary allocation, under the best order that was found.
+        peak_live_bytes: Most bytes live at once inside the temporary allocation, under the best order that was found;
+            where the spatial lever has read the executable, with each value rounded up to the alignment.
         lower_bound_bytes: No order of these instructions can need fewer temporary bytes than this; 0 if unknown.
         levers: The levers that were applied, e.g. ``("temporal",)``; empty when XLA's own result runs.
         reason: Why a lever was not applied, or ``""``.

@@ -32,14 +32,16 @@ class Found:
     Attributes:
       module: a view of the stock module after `edits`.
       lifetimes: of `module` without its optimization barriers, under its own schedule.
-      temp_bytes: of `module` under `orders`, by emulation.
+      temp_bytes: of `module` under `orders`, by emulation of XLA's packing, or of a perfect one if that is `spatial`.
+      spatial: how `temp_bytes` counts.
       edits: by computation id.
       orders: computation id -> ids of all its instructions.
     """
 
     module: Module
     lifetimes: Lifetimes
-    temp_bytes: int
+    temp_bytes: int = 0
+    spatial: bool = False
     edits: Mapping[int, Edit] = field(default_factory=dict)
     orders: Mapping[int, list[int]] = field(default_factory=dict)
 
@@ -49,10 +51,23 @@ class Found:
         known = self.lifetimes.numbering.instruction
         return {computation: [id for id in order if id in known] for computation, order in self.orders.items()}
 
+    @property
+    def xla_temp_bytes(self) -> int:
+        """Of `module` under `orders`, as XLA packs it."""
+        return self.lifetimes.temp_bytes(self.known_orders) if self.spatial else self.temp_bytes
+
     def with_order(self, region: Region, order: Int64Array) -> "Found":
         """The same with another order of the nodes of a region."""
         changed = dataclasses.replace(self, orders={**self.orders, region.computation: region.sequence(order)})
-        return dataclasses.replace(changed, temp_bytes=self.lifetimes.temp_bytes(changed.known_orders))
+        return changed.measured()
+
+    def measured(self) -> "Found":
+        """The same with the `temp_bytes` of its module and orders."""
+        if self.spatial:
+            temp_bytes = max(self.lifetimes.under(self.known_orders).live_bytes())
+        else:
+            temp_bytes = self.lifetimes.temp_bytes(self.known_orders)
+        return dataclasses.replace(self, temp_bytes=temp_bytes)
 
 
 def search(stock: Module, options: PlanOptions) -> tuple[Found, Found]:
@@ -64,7 +79,7 @@ def search(stock: Module, options: PlanOptions) -> tuple[Found, Found]:
     if stock.platform == "tpu":
         raise UnsupportedModuleError(f"{stock.source}: the TPU compiler reorders instructions after the hook")
     lifetimes = of(without_barriers(stock))
-    start = Found(stock, lifetimes, lifetimes.temp_bytes({}))
+    start = Found(stock, lifetimes, spatial=options.spatial).measured()
     if not stock.is_scheduled or not start.temp_bytes:
         return start, start
     return start, min((start, *_variants(start, options)), key=lambda found: found.temp_bytes)
@@ -77,7 +92,7 @@ def _variants(start: Found, options: PlanOptions) -> Iterator[Found]:
         edits = {start.module.entry.id: edit_for(copies)}
         module = view(start.module, edits)
         lifetimes = of(without_barriers(module), like=start.lifetimes)
-        found = _order(Found(module, lifetimes, lifetimes.temp_bytes({}), edits), options)
+        found = _order(Found(module, lifetimes, spatial=options.spatial, edits=edits).measured(), options)
         yield found
         if found.temp_bytes < start.temp_bytes:
             return
@@ -122,8 +137,9 @@ def _reduce_memory(stock: "_Choice", region: Region, computation: Computation, o
     best = min([stock, *(_choice(found, region, order) for order in orders)], key=_Choice.key)
     if computation is not found.module.entry:
         return best
-    polished = polish(found.lifetimes, region, best.order, found.known_orders, moves)
-    return min(best, _choice(found, region, polished), key=_Choice.key)
+    polished = _choice(found, region, polish(found.lifetimes, region, best.order, found.known_orders, moves))
+    # At equal peaks, an order that XLA packs well is easier for our packer, too.
+    return min((polished, best) if options.spatial else (best, polished), key=_Choice.key)
 
 
 def _hide_communication(stock: "_Choice", region: Region, times: overlap.Times, options: PlanOptions) -> "_Choice":

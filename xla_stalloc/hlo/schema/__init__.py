@@ -1,1 +1,1 @@
-"""The protobuf messages that `xla_stalloc.hlo` reads: `hlo.proto` and the code generated from it."""
+"""The protobuf messages that are read and rewritten: `hlo.proto`, `cpu_executable.proto`, and their generated code."""

@@ -1,4 +1,4 @@
-"""Generate `hlo_pb2.py` and `hlo_pb2.pyi` from `hlo.proto`, or check that the committed ones are up to date.
+"""Generate the `_pb2.py` and `_pb2.pyi` of every `.proto` here, or check that the committed ones are up to date.
 
     python -m xla_stalloc.hlo.schema.generate [--check]
 
@@ -18,22 +18,22 @@ from pathlib import Path
 
 COMPILER = "grpcio-tools==1.73.1"
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
-PROTO = Path(__file__).resolve().parent.relative_to(PACKAGE_ROOT) / "hlo.proto"
-GENERATED = (PROTO.with_name("hlo_pb2.py"), PROTO.with_name("hlo_pb2.pyi"))
+HERE = Path(__file__).resolve().parent.relative_to(PACKAGE_ROOT)
+PROTOS = (HERE / "cpu_executable.proto", HERE / "hlo.proto")
+GENERATED = [proto.with_name(f"{proto.stem}_pb2{suffix}") for proto in PROTOS for suffix in (".py", ".pyi")]
 
 
 def compile_schema(out: Path) -> None:
-    """Run the pinned protoc on the schema; the generated files appear under `out` at their package's path.
+    """Run the pinned protoc on the schemas; the generated files appear under `out` at their package's path.
 
     Raises:
-        subprocess.CalledProcessError: the compiler cannot be installed, or the schema does not compile.
+        subprocess.CalledProcessError: the compiler cannot be installed, or a schema does not compile.
     """
     with tempfile.TemporaryDirectory() as tools:
         subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--target", tools, COMPILER], check=True)
         protoc = [sys.executable, "-m", "grpc_tools.protoc", "-I.", f"--python_out={out}", f"--pyi_out={out}"]
-        subprocess.run(
-            [*protoc, PROTO.as_posix()], check=True, cwd=PACKAGE_ROOT, env={**os.environ, "PYTHONPATH": tools}
-        )
+        protos = [proto.as_posix() for proto in PROTOS]
+        subprocess.run([*protoc, *protos], check=True, cwd=PACKAGE_ROOT, env={**os.environ, "PYTHONPATH": tools})
 
 
 def main() -> int:
@@ -53,7 +53,7 @@ def main() -> int:
             if not check:
                 committed.write_bytes(fresh)
     if check and stale:
-        print(f"{', '.join(stale)}: not what hlo.proto generates; run python -m xla_stalloc.hlo.schema.generate")
+        print(f"{', '.join(stale)}: not what the .proto files generate; run python -m xla_stalloc.hlo.schema.generate")
         return 1
     return 0
 
