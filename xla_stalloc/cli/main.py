@@ -8,6 +8,7 @@ from xla_stalloc.cli.analyze import analyze
 from xla_stalloc.cli.doctor import doctor
 from xla_stalloc.cli.fit import fit
 from xla_stalloc.cli.offload import offload
+from xla_stalloc.cli.pack import pack
 from xla_stalloc.cli.pipeline import pipeline
 from xla_stalloc.cli.plan import plan
 from xla_stalloc.cli.train import train
@@ -26,6 +27,7 @@ main.add_command(analyze)
 main.add_command(doctor)
 main.add_command(fit)
 main.add_command(offload)
+main.add_command(pack)
 main.add_command(pipeline)
 main.add_command(plan)
 main.add_command(train)

@@ -1,0 +1,115 @@
+"""A packing as low as time allows: XLA's best fit at once, then an exact search where one can get anywhere."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xla_stalloc._core import Verdict
+from xla_stalloc.packing.best_fit import HeapItem, best_fit
+from xla_stalloc.packing.instance import Instance
+from xla_stalloc.packing.tight import MOST_ITEMS, TightPacker
+from xla_stalloc.packing.verify import verify_placement
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where each buffer goes.
+
+    Attributes:
+        offsets: int64[n], bytes.
+        height: bytes.
+        lower_bound: bytes that no packing can be below.
+        solver: what found it: "best fit" or "exact search".
+        seconds: after which it was found.
+    """
+
+    offsets: NDArray[np.int64]
+    height: int
+    lower_bound: int
+    solver: str
+    seconds: float
+
+
+def solve(instance: Instance, capacity: int | None = None, seconds: float = 3.0, seed: int = 0) -> Placement:
+    """The lowest packing found in the time; stops at the capacity, or at the lower bound.
+
+    Every packing is checked by the verifier before it is returned. Ctrl-C ends the search with the best so far.
+
+    Raises:
+        PlacementError: a packing is wrong. It should not happen.
+    """
+    started = time.perf_counter()
+    found = _best_fit(instance, started)
+    target = found.lower_bound if capacity is None else max(capacity, found.lower_bound)
+    if found.height > target and len(instance.size) <= MOST_ITEMS and _one_alignment(instance):
+        found = _exact_search(instance, found, capacity, started, seconds, seed)
+    _verify(instance, found)
+    return found
+
+
+def _best_fit(instance: Instance, started: float) -> Placement:
+    alignment = math.lcm(*instance.alignment.tolist())
+    packed = best_fit(_items(instance), alignment)
+    offsets = np.array(packed.offsets, np.int64)
+    height = int((offsets + instance.size).max(initial=0))
+    return Placement(offsets, height, _most_live(instance), "best fit", time.perf_counter() - started)
+
+
+def _exact_search(
+    instance: Instance, start: Placement, capacity: int | None, started: float, seconds: float, seed: int
+) -> Placement:
+    packer = TightPacker(instance.lower, instance.upper, instance.size, instance.alignment, seed)
+    left = seconds - (time.perf_counter() - started)
+    best = start
+    if capacity is not None:
+        fit = packer.fit(capacity, seconds=left)
+        if fit.offsets is not None:
+            return _better(best, instance, fit.offsets, packer.lower_bound, started)
+        if fit.verdict is Verdict.INFEASIBLE:
+            return Placement(best.offsets, best.height, capacity + 1, best.solver, best.seconds)
+        return best
+    try:
+        for lower in packer.descend(seconds=left):
+            best = _better(best, instance, lower.offsets, lower.lower_bound, started)
+    except KeyboardInterrupt:
+        pass
+    return best
+
+
+def _better(
+    best: Placement, instance: Instance, offsets: NDArray[np.int64], lower_bound: int, started: float
+) -> Placement:
+    height = int((offsets + instance.size).max(initial=0))
+    bound = max(best.lower_bound, lower_bound)
+    if height >= best.height:
+        return Placement(best.offsets, best.height, bound, best.solver, best.seconds)
+    return Placement(offsets, height, bound, "exact search", time.perf_counter() - started)
+
+
+def _one_alignment(instance: Instance) -> bool:
+    return bool((instance.alignment.max(initial=1) % instance.alignment == 0).all())
+
+
+def _items(instance: Instance) -> list[HeapItem]:
+    columns = zip(instance.lower.tolist(), instance.upper.tolist(), instance.size.tolist(), strict=True)
+    return [HeapItem(size, ((lower, upper - 1),), number) for number, (lower, upper, size) in enumerate(columns)]
+
+
+def _most_live(instance: Instance) -> int:
+    """Bytes live at once at most: no packing is lower."""
+    times = np.concatenate([instance.upper, instance.lower])  # at the same time, what dies goes first
+    changes = np.concatenate([-instance.size, instance.size])
+    return int(np.cumsum(changes[np.argsort(times, kind="stable")]).max(initial=0))
+
+
+def _verify(instance: Instance, placement: Placement) -> None:
+    """Each buffer's own alignment is checked here; the verifier knows one for all."""
+    if (placement.offsets % instance.alignment).any():
+        number = int((placement.offsets % instance.alignment != 0).argmax())
+        raise AssertionError(f"buffer {instance.ids[number]!r} is not aligned")
+    verify_placement(_items(instance), placement.offsets.tolist(), placement.height, 1)
