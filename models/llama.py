@@ -198,8 +198,8 @@ def _accumulate(differentiate: Any, params: Any, batch: Any, sizes: Sizes, mesh:
 
     zero = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, params))
     total, _ = jax.lax.scan(add, zero, jax.tree.map(cut, batch))
-    loss, gradients = jax.tree.map(lambda x: x / sizes.accumulation, total)
-    return loss, gradients
+    mean: tuple[jax.Array, Any] = jax.tree.map(lambda x: x / sizes.accumulation, total)
+    return mean
 
 
 def _loss(params: Any, batch: Any, *, sizes: Sizes, mesh: Mesh) -> jax.Array:

@@ -38,20 +38,24 @@ class Estimate:
         return self.argument_bytes + self.output_bytes - self.alias_bytes + self.temp_bytes
 
 
-def estimate(lowered: Any) -> Estimate:
-    """The estimate of a `jax.stages.Lowered`."""
-    return of_step(partition(lowered))
+def estimate(lowered: Any, platform: str = "cpu") -> Estimate:
+    """The estimate of a `jax.stages.Lowered`, for the compiler of `cpu`, `cuda` or `tpu`."""
+    return of_step(partition(lowered), platform)
 
 
-def of_step(step: Step) -> Estimate:
+def of_step(step: Step, platform: str) -> Estimate:
     """The estimate of one device's program."""
     region = step.region
     held = frozenset((*region.arguments, *region.returned))
+    temp = peak(region, held)
+    if platform == "cuda":
+        # XLA:GPU weighs for each fusion whether to compute again; it ends up between doing so never and always.
+        temp = (temp + peak(region, held, keeps=False)) // 2
     return Estimate(
         argument_bytes=sum(value.bytes for value in region.arguments),
         output_bytes=sum(value.bytes for value in region.returned),
         alias_bytes=sum(region.returned[number].bytes for number in step.aliases),
-        temp_bytes=peak(region, held),
+        temp_bytes=temp,
         largest_argument_bytes=max((value.bytes for value in region.arguments), default=0),
         flops=sum(op.flops * times for op, times in _operations(region, 1)),
         collective_bytes=sum(_sent(op) * times for op, times in _operations(region, 1)),

@@ -33,6 +33,11 @@ _ABSORBS = _ELEMENTWISE | {"stablehlo.reduce", "stablehlo.dynamic_update_slice",
 _MOVES = frozenset(
     f"stablehlo.{name}" for name in ("bitcast_convert", "broadcast_in_dim", "convert", "reshape", "transpose")
 )
+_COSTLY = frozenset(
+    f"stablehlo.{name}" for name in ("cosine", "divide", "exponential", "log", "logistic", "power", "sine", "tanh")
+)
+_SOFTMAX = frozenset(("stablehlo.divide",))  # its last step; what attention has computed is always kept
+_RELABELS = frozenset(("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose"))
 _FREE = frozenset(("stablehlo.constant", "sdy.constant", "stablehlo.iota"))
 _IN_PLACE = _ELEMENTWISE | {"stablehlo.dynamic_update_slice", "sdy.all_reduce", "stablehlo.scatter", "stablehlo.reduce"}
 
@@ -47,18 +52,21 @@ class _Home:
     counts: bool = True
 
 
-def peak(region: Region, outside: frozenset[Value] = frozenset()) -> int:
+def peak(region: Region, outside: frozenset[Value] = frozenset(), keeps: bool = True) -> int:
     """Most bytes that are live at once, of what the region is given and makes.
 
     Args:
+        keeps: whether what is costly to compute is kept for its second reader, and what products read in another type
+            or layout is made as they read it; or else it is computed again, and laid down as products read it.
         outside: values whose memory is counted elsewhere, by whoever calls.
     """
-    return _Walk(region, outside).peak()
+    return _Walk(region, outside, keeps).peak()
 
 
 class _Walk:
-    def __init__(self, region: Region, outside: frozenset[Value]) -> None:
+    def __init__(self, region: Region, outside: frozenset[Value], keeps: bool = True) -> None:
         self.region = region
+        self.keeps = keeps
         self.users: dict[Value, list[int]] = {}
         for number, op in enumerate(region.operations):
             for value in op.operands:
@@ -77,17 +85,17 @@ class _Walk:
             if op.name not in _ELEMENTWISE or any(value in self.returned for value in op.results):
                 continue
             users = [user for value in op.results for user in self.users.get(value, ())]
-            if op.name in _FREE or all(self._absorbs(op, self.region.operations[user]) for user in users):
+            if op.name in _FREE or (
+                all(self._absorbs(op, self.region.operations[user]) for user in users)
+                and not (op.name in (_COSTLY if self.keeps else _SOFTMAX) and len(set(users)) > 1)
+            ):
                 fused.add(number)
         return fused
 
-    @staticmethod
-    def _absorbs(op: Operation, user: Operation) -> bool:
+    def _absorbs(self, op: Operation, user: Operation) -> bool:
         if user.name in _ABSORBS:
             return True
-        # A product reads its operands as they lie in memory, and they are laid down where they are smallest.
-        widens = op.results[0].bytes >= max(operand.bytes for operand in op.operands)
-        return user.name == "stablehlo.dot_general" and op.name in _MOVES and widens
+        return user.name == "stablehlo.dot_general" and op.name in (_MOVES if self.keeps else _RELABELS)
 
     def _reads(self) -> list[int]:
         """For each operation, when it reads: where it stands, or as late as whatever it is fused into."""
@@ -142,8 +150,8 @@ class _Walk:
                 value for value, back in zip(body.arguments, body.returned, strict=True) if value is back
             )
             own = sum(value.bytes for value in body.arguments if value not in carried)
-            return max(0, peak(body, carried) - own, peak(condition, frozenset(condition.arguments)))
-        return max((peak(region, frozenset(region.arguments)) for region in op.regions), default=0)
+            return max(0, peak(body, carried, self.keeps) - own, peak(condition, frozenset(condition.arguments)))
+        return max((peak(region, frozenset(region.arguments), self.keeps) for region in op.regions), default=0)
 
     def _inherited(self, number: int, place: int, value: Value, taken: set[int]) -> _Home | None:
         """The home of an operand that a result takes over."""

@@ -62,7 +62,7 @@ def _serve(request: Request) -> Any:
     lowered = program.lower(program.load(request.function), made, request.arguments)
     fit = Fit(topology=found.name, mesh=mesh.text(axes), arguments=request.arguments, limit_bytes=found.memory_limit)
     started = time.perf_counter()
-    guess = estimate(lowered)
+    guess = estimate(lowered, found.platform)
     fit = dataclasses.replace(
         fit,
         argument_bytes=guess.argument_bytes,
