@@ -109,3 +109,14 @@ def test_a_missing_file() -> None:
     result = CliRunner().invoke(main, ["pipeline", "nowhere.json"])
     assert result.exit_code == 2
     assert "nowhere.json: cannot be read: No such file" in result.stderr
+
+
+def test_the_example_of_the_documentation_fits(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "pipelines.md").read_text()
+    example = text.split("```json")[1].split("```")[0]
+    result = xla_stalloc(tmp_path, example, "--schedule", "1f1b", "--micro-batches", "8", "--json")
+    assert result.exit_code == 0, result.output
+    (choice,) = json.loads(result.stdout)["choices"]
+    small = choice["devices"][-1]
+    assert small["name"] == "old gpu"
+    assert 0 <= small["spare_bytes"] < 40e9

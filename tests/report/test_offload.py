@@ -60,6 +60,8 @@ def test_nothing_touches_what_is_away_and_both_transfers_fit(module: hlo.Module,
         assert candidate.transfer_seconds == pytest.approx(2 * candidate.bytes / 1e11)
         for begin, end in candidate.away:
             for instruction in schedule[begin:end]:
+                if instruction.opcode == "parameter":
+                    continue
                 assert candidate.name != instruction.name
                 assert candidate.name not in [operand.name for operand in instruction.operands], instruction.name
 

@@ -1,13 +1,13 @@
-"""What may wait in the host's memory: buffers that nothing touches for longer than moving them away and back takes.
+"""What may wait in the host's memory: what nothing touches for longer than it takes to move it away and back.
 
-The idea is that of offload policies (vDNN, Rhu et al., 2016, arXiv:1602.08124; `jax.checkpoint_policies`), looked for
-in the schedule that XLA chose. Times are those of the cost model, and the peak afterwards is an estimate: only a
-compile with the offload in the program tells.
+The idea is that of vDNN (Rhu et al., 2016, arXiv:1602.08124) and `jax.checkpoint_policies`, looked for in the schedule
+that XLA chose. Times are those of the cost model, and the peak afterwards is an estimate: only a compile with the
+offload in the program tells.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -95,9 +95,7 @@ def offload(module: Module, card: Card, host_bytes_per_second: float, smallest_b
     clock = [0.0, *(time / 1e9 for time in accumulate(steps))]  # seconds at which each time of the schedule begins
     found = _candidates(lifetimes, clock, host_bytes_per_second, smallest_bytes)
     waiting = sorted((c for c in found if c.slack_seconds >= 0 and c.away), key=lambda c: (-c.bytes, c.name))
-    arguments = sum(
-        b.bytes for b in lifetimes.buffers if b.kind in (Kind.ARGUMENT, Kind.DONATED) and not b.memory_space
-    )
+    arguments = sum(buffer.bytes for buffer in lifetimes.buffers if _is_argument(buffer) and not buffer.memory_space)
     live = [arguments + bytes for bytes in lifetimes.live_bytes()]
     before = max(live)
     busy, chosen = 0.0, list[Candidate]()
@@ -116,6 +114,10 @@ def offload(module: Module, card: Card, host_bytes_per_second: float, smallest_b
     return OffloadReport(clock[-1], before, max(live), tuple(chosen), tuple(waiting))
 
 
+def _is_argument(buffer: Buffer) -> bool:
+    return buffer.kind in (Kind.ARGUMENT, Kind.DONATED)
+
+
 def _is_away(candidate: Candidate, time: int) -> bool:
     return any(begin <= time < end for begin, end in candidate.away)
 
@@ -125,15 +127,12 @@ def _candidates(lifetimes: Lifetimes, clock: Sequence[float], rate: float, small
     time = {instruction.id: number for number, instruction in enumerate(lifetimes.schedule)}
     in_heap = {value.id for value in lifetimes.assignment().offsets}
     for buffer in lifetimes.buffers:
-        if (
-            buffer.bytes < smallest
-            or buffer.memory_space
-            or any(v.instruction.computation is not entry for v in buffer.values)
-        ):
-            continue  # what belongs to a loop is touched in each turn
+        in_loop = any(value.instruction.computation is not entry for value in buffer.values)  # touched in each turn
+        if buffer.bytes < smallest or buffer.memory_space or in_loop:
+            continue
         one_way = buffer.bytes / rate
         touched = _touches(buffer, time)
-        if buffer.kind in (Kind.ARGUMENT, Kind.DONATED) and touched:
+        if _is_argument(buffer) and touched:
             idle = clock[-1] - clock[min(touched[-1] + 1, len(clock) - 1)] + clock[touched[0]]
             away = [(0, _before(clock, touched[0], one_way)), (_after(clock, touched[-1], one_way), len(clock))]
             yield _candidate(buffer, "state", idle, one_way, away)
@@ -157,8 +156,8 @@ def _after(clock: Sequence[float], last: int, seconds: float) -> int:
 
 
 def _before(clock: Sequence[float], following: int, seconds: float) -> int:
-    """The last time of the schedule that begins before the transfer back has to."""
-    return max(bisect_left(clock, clock[following] - seconds), 0)
+    """The time of the schedule in which the transfer back has to begin."""
+    return max(bisect_right(clock, clock[following] - seconds) - 1, 0)
 
 
 def _candidate(buffer: Buffer, kind: str, idle: float, one_way: float, away: Sequence[tuple[int, int]]) -> Candidate:
