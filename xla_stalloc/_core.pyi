@@ -59,6 +59,18 @@ def best_fit(
 ) -> tuple[int, _Int64]:
     """Height and offsets of XLA's heap; see ``xla_stalloc.packing.best_fit``."""
 
+def first_fit(
+    sizes: _Int64,
+    interval_offsets: _Int64,
+    starts: _Int64,
+    ends: _Int64,
+    alignment: int,
+    target: int,
+    work: int,
+    seed: int,
+) -> tuple[int, _Int64]:
+    """Height and offsets of the lowest of many first fits; see ``xla_stalloc.packing.first_fit``."""
+
 class Csr:
     """Rows of numbers, one behind the other."""
 

@@ -4,6 +4,7 @@
 #include "assignment.h"
 #include "best_fit.h"
 #include "depth_first.h"
+#include "first_fit.h"
 #include "graph.h"
 #include "live_ranges.h"
 #include "local_search.h"
@@ -27,6 +28,7 @@ NB_MODULE(_core, m) {
   xla_stalloc::register_local_search(m);
   xla_stalloc::register_lower_bound(m);
   xla_stalloc::register_best_fit(m);
+  xla_stalloc::register_first_fit(m);
   xla_stalloc::register_order_heap(m);
   xla_stalloc::register_live_ranges(m);
   xla_stalloc::register_assignment(m);

@@ -46,6 +46,18 @@ def best_fit(items: Sequence[HeapItem], alignment: int) -> Packed:
         ValueError: an item has a negative size, no life, or a life that ends before it starts; or the alignment is not
             positive.
     """
+    height, offsets = _core.best_fit(
+        **arrays(items, alignment), ids=_int64([item.id for item in items]), alignment=alignment
+    )
+    return Packed(height, tuple(offsets.tolist()))
+
+
+def arrays(items: Sequence[HeapItem], alignment: int) -> dict[str, NDArray[np.int64]]:
+    """The items as the kernels take them.
+
+    Raises:
+        ValueError: as `best_fit`.
+    """
     if alignment <= 0:
         raise ValueError(f"the alignment is {alignment} bytes: it must be positive")
     for number, item in enumerate(items):
@@ -54,15 +66,12 @@ def best_fit(items: Sequence[HeapItem], alignment: int) -> Packed:
         if not item.lives or any(start > end for start, end in item.lives):
             raise ValueError(f"item {number} has lives {list(item.lives)}: each starts before it ends")
     lives = [life for item in items for life in item.lives]
-    height, offsets = _core.best_fit(
-        sizes=_int64([item.size for item in items]),
-        interval_offsets=_int64(np.cumsum([0, *(len(item.lives) for item in items)])),
-        starts=_int64([start for start, _ in lives]),
-        ends=_int64([end for _, end in lives]),
-        ids=_int64([item.id for item in items]),
-        alignment=alignment,
-    )
-    return Packed(height, tuple(offsets.tolist()))
+    return {
+        "sizes": _int64([item.size for item in items]),
+        "interval_offsets": _int64(np.cumsum([0, *(len(item.lives) for item in items)])),
+        "starts": _int64([start for start, _ in lives]),
+        "ends": _int64([end for _, end in lives]),
+    }
 
 
 def _int64(numbers: ArrayLike) -> NDArray[np.int64]:

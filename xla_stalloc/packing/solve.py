@@ -1,4 +1,4 @@
-"""A packing as low as time allows: XLA's best fit at once, then an exact search where one can get anywhere."""
+"""A packing as low as time allows: best fit at once, first fit in many orders, an exact search of small problems."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from xla_stalloc._core import Verdict
 from xla_stalloc.packing.best_fit import HeapItem, best_fit
+from xla_stalloc.packing.first_fit import first_fit
 from xla_stalloc.packing.instance import Instance
 from xla_stalloc.packing.tight import MOST_ITEMS, TightPacker
 from xla_stalloc.packing.verify import verify_placement
@@ -24,7 +25,7 @@ class Placement:
         offsets: int64[n], bytes.
         height: bytes.
         lower_bound: bytes that no packing can be below.
-        solver: what found it: "best fit" or "exact search".
+        solver: what found it: "best fit", "first fit" or "exact search".
         seconds: after which it was found.
     """
 
@@ -46,6 +47,8 @@ def solve(instance: Instance, capacity: int | None = None, seconds: float = 3.0,
     started = time.perf_counter()
     found = _best_fit(instance, started)
     target = found.lower_bound if capacity is None else max(capacity, found.lower_bound)
+    if found.height > target:
+        found = _first_fit(instance, found, target, started, seed)
     if found.height > target and len(instance.size) <= MOST_ITEMS and _one_alignment(instance):
         found = _exact_search(instance, found, capacity, started, seconds, seed)
     _verify(instance, found)
@@ -58,6 +61,14 @@ def _best_fit(instance: Instance, started: float) -> Placement:
     offsets = np.array(packed.offsets, np.int64)
     height = int((offsets + instance.size).max(initial=0))
     return Placement(offsets, height, _most_live(instance), "best fit", time.perf_counter() - started)
+
+
+def _first_fit(instance: Instance, best: Placement, target: int, started: float, seed: int) -> Placement:
+    packed = first_fit(_items(instance), math.lcm(*instance.alignment.tolist()), target, seed=seed)
+    if packed is None or packed.height >= best.height:
+        return best
+    offsets = np.array(packed.offsets, np.int64)
+    return Placement(offsets, packed.height, best.lower_bound, "first fit", time.perf_counter() - started)
 
 
 def _exact_search(
