@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from xla_stalloc._core import Verdict
 from xla_stalloc.packing.best_fit import HeapItem, best_fit
-from xla_stalloc.packing.first_fit import first_fit
+from xla_stalloc.packing.first_fit import DEFAULT_WORK, first_fit
 from xla_stalloc.packing.instance import Instance
 from xla_stalloc.packing.tight import MOST_ITEMS, TightPacker
 from xla_stalloc.packing.verify import verify_placement
@@ -47,9 +47,10 @@ def solve(instance: Instance, capacity: int | None = None, seconds: float = 3.0,
     started = time.perf_counter()
     found = _best_fit(instance, started)
     target = found.lower_bound if capacity is None else max(capacity, found.lower_bound)
+    exact = len(instance.size) <= MOST_ITEMS and _one_alignment(instance)
     if found.height > target:
-        found = _first_fit(instance, found, target, started, seed)
-    if found.height > target and len(instance.size) <= MOST_ITEMS and _one_alignment(instance):
+        found = _first_fit(instance, found, target, started, seed, DEFAULT_WORK // 10 if exact else DEFAULT_WORK)
+    if found.height > target and exact:
         found = _exact_search(instance, found, capacity, started, seconds, seed)
     _verify(instance, found)
     return found
@@ -63,8 +64,8 @@ def _best_fit(instance: Instance, started: float) -> Placement:
     return Placement(offsets, height, _most_live(instance), "best fit", time.perf_counter() - started)
 
 
-def _first_fit(instance: Instance, best: Placement, target: int, started: float, seed: int) -> Placement:
-    packed = first_fit(_items(instance), math.lcm(*instance.alignment.tolist()), target, seed=seed)
+def _first_fit(instance: Instance, best: Placement, target: int, started: float, seed: int, work: int) -> Placement:
+    packed = first_fit(_items(instance), math.lcm(*instance.alignment.tolist()), target, work, seed)
     if packed is None or packed.height >= best.height:
         return best
     offsets = np.array(packed.offsets, np.int64)
