@@ -8,9 +8,7 @@ The default height, 1,048,576 bytes, is the one that MiniMalloc's challenging in
 
 from __future__ import annotations
 
-import csv
 import fnmatch
-import gzip
 import json
 import os
 import time
@@ -20,7 +18,7 @@ import click
 import numpy as np
 
 from xla_stalloc.cli import terminal
-from xla_stalloc.packing import HeapItem, verify_placement
+from xla_stalloc.packing import HeapItem, instance, verify_placement
 from xla_stalloc.packing.tight import TightPacker
 
 FOLDER = Path(os.environ.get("XLA_STALLOC_INSTANCES") or Path(__file__).resolve().parents[2] / "shared" / "instances")
@@ -46,7 +44,8 @@ def main(
     for name in names:
         times, target = [], 0
         for seed in range(seeds):
-            lower, upper, size = read(files[name])
+            problem = instance.read(files[name])
+            lower, upper, size = problem.lower, problem.upper, problem.size
             begin = time.process_time()
             packer = TightPacker(lower, upper, size, seed=seed)
             target = max(height, packer.lower_bound)
@@ -66,14 +65,6 @@ def main(
     table.add_row("all", "", *(f"{t:.2f}" for t in totals))
     if not as_json:
         terminal.stdout().print(table)
-
-
-def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lower and upper times and sizes."""
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as rows:
-        columns = [(int(row["lower"]), int(row["upper"]), int(row["size"])) for row in csv.DictReader(rows)]
-    lower, upper, size = np.array(columns, np.int64).T.copy()
-    return lower, upper, size
 
 
 def items(lower: np.ndarray, upper: np.ndarray, size: np.ndarray) -> list[HeapItem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from xla_stalloc.sharding import worker
 from xla_stalloc.sharding.deviceless import Cancellation, compile_step
 from xla_stalloc.sharding.errors import FitError
 from xla_stalloc.sharding.fit import Fit
@@ -140,3 +142,16 @@ def _wait(path: Path) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(f"{path} did not appear; {os.listdir(path.parent)}")
+
+
+def test_without_an_estimate_the_compiler_still_tells(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("an unknown operation")
+
+    monkeypatch.setattr(worker, "estimate", broken)
+    request = Request(function=f"{script}:make_step", topology="cpu:8", mesh="x=8", arguments={})
+    *_, last = worker._serve(request)
+    found = Fit.from_dict(last["fit"])
+    assert found.peak_bytes and found.estimate_bytes is None and found.estimate_error is None
+    with pytest.raises(FitError, match="no estimate for this step: an unknown operation"):
+        list(worker._serve(dataclasses.replace(request, compile=False)))

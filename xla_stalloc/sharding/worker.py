@@ -62,20 +62,16 @@ def _serve(request: Request) -> Any:
     lowered = program.lower(program.load(request.function), made, request.arguments)
     fit = Fit(topology=found.name, mesh=mesh.text(axes), arguments=request.arguments, limit_bytes=found.memory_limit)
     started = time.perf_counter()
-    guess = estimate(lowered, found.platform)
-    fit = dataclasses.replace(
-        fit,
-        argument_bytes=guess.argument_bytes,
-        output_bytes=guess.output_bytes,
-        alias_bytes=guess.alias_bytes,
-        estimate_bytes=guess.peak_bytes,
-        flops=guess.flops,
-        collective_bytes=guess.collective_bytes,
-        estimate_seconds=time.perf_counter() - started,
-    )
-    if fit.limit_bytes is not None:
-        fit = dataclasses.replace(fit, fits=guess.peak_bytes <= fit.limit_bytes)
-    yield {"event": "estimate", "fit": fit.to_dict()}
+    guess: Estimate | None = None
+    try:
+        guess = estimate(lowered, found.platform)
+    except Exception as error:  # XLA's partitioner and its dialects are not ours; the compiler can tell without it
+        if not request.compile:
+            raise FitError(f"there is no estimate for this step: {error}; leave out --estimate") from error
+        yield _progress("there is no estimate for this step")
+    else:
+        fit = _estimated(fit, guess, time.perf_counter() - started)
+        yield {"event": "estimate", "fit": fit.to_dict()}
     if not request.compile:
         yield {"event": "result", "fit": dataclasses.replace(fit, reason="estimated; nothing was compiled").to_dict()}
         return
@@ -86,6 +82,20 @@ def _serve(request: Request) -> Any:
         compiled = _compile(lowered, request.compiler_options)
         cache.write(key, compiled)
     yield {"event": "result", "fit": _judge(fit, guess, known or compiled, known is not None).to_dict()}
+
+
+def _estimated(fit: Fit, guess: Estimate, seconds: float) -> Fit:
+    return dataclasses.replace(
+        fit,
+        fits=None if fit.limit_bytes is None else guess.peak_bytes <= fit.limit_bytes,
+        argument_bytes=guess.argument_bytes,
+        output_bytes=guess.output_bytes,
+        alias_bytes=guess.alias_bytes,
+        estimate_bytes=guess.peak_bytes,
+        flops=guess.flops,
+        collective_bytes=guess.collective_bytes,
+        estimate_seconds=seconds,
+    )
 
 
 def _compile(lowered: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -117,17 +127,17 @@ def _compile(lowered: Any, options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _judge(fit: Fit, guess: Estimate, known: dict[str, Any], cached: bool) -> Fit:
+def _judge(fit: Fit, guess: Estimate | None, known: dict[str, Any], cached: bool) -> Fit:
     """The estimate, and what the compiler said."""
     if "exhausted" in known:
         # What arguments and outputs take is known without it, and lies in the same memory.
-        held = guess.argument_bytes + guess.output_bytes - guess.alias_bytes
+        held = guess.argument_bytes + guess.output_bytes - guess.alias_bytes if guess else None
         needed = known["needed"]
         return dataclasses.replace(
             fit,
             fits=False,
             temp_bytes=needed,
-            peak_bytes=None if needed is None else held + needed,
+            peak_bytes=None if needed is None or held is None else held + needed,
             limit_bytes=known["limit"] or fit.limit_bytes,
             largest_block_bytes=needed,
             compile_seconds=known["compile_seconds"],
@@ -138,7 +148,7 @@ def _judge(fit: Fit, guess: Estimate, known: dict[str, Any], cached: bool) -> Fi
     peak = held + known["temp_bytes"] + known["code_bytes"]
     fits = None if fit.limit_bytes is None else peak <= fit.limit_bytes
     reason = "" if fits is not False else f"it needs {peak} bytes, and {fit.limit_bytes} are there"
-    block = max(known["temp_bytes"], guess.largest_argument_bytes)
+    block = max(known["temp_bytes"], guess.largest_argument_bytes if guess else 0)
     return dataclasses.replace(
         fit, fits=fits, peak_bytes=peak, largest_block_bytes=block, cached=cached, reason=reason, **known
     )
