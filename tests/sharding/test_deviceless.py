@@ -155,3 +155,24 @@ def test_without_an_estimate_the_compiler_still_tells(script: Path, monkeypatch:
     assert found.peak_bytes and found.estimate_bytes is None and found.estimate_error is None
     with pytest.raises(FitError, match="no estimate for this step: an unknown operation"):
         list(worker._serve(dataclasses.replace(request, compile=False)))
+
+
+def test_planned_it_needs_less_and_is_another_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_STALLOC_CACHE", str(tmp_path / "cache"))
+    request = Request(
+        function="xla_stalloc.models.steps:make_step",
+        topology="cpu:8",
+        mesh="data=4,model=2",
+        arguments={"model": "gpt", "layers": 2},
+    )
+    stock = compile_step(request)
+    planned = compile_step(dataclasses.replace(request, mode="schedule"))
+    assert stock.stock_temp_bytes is None and not planned.cached
+    assert planned.stock_temp_bytes == stock.temp_bytes
+    if planned.reason:  # the oldest jaxlib would lose the donation of arguments
+        assert planned.temp_bytes is not None and stock.temp_bytes is not None
+        assert "donation" in planned.reason and planned.temp_bytes <= stock.temp_bytes
+    else:
+        assert planned.temp_bytes is not None and stock.temp_bytes is not None
+        assert planned.temp_bytes < stock.temp_bytes
+    assert compile_step(dataclasses.replace(request, mode="schedule")).cached

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xla_stalloc.cli import terminal
+from xla_stalloc.plan.options import MODES
 
 if TYPE_CHECKING:
     from xla_stalloc.sharding.fit import Fit
@@ -37,6 +38,9 @@ _ZOO = "xla_stalloc.models.steps:make_step"
     help="Try several values of an argument, of topology, or of mesh (these with ; between them).",
 )
 @click.option("--xla-option", "options", multiple=True, metavar="NAME=VALUE", help="A compiler option of XLA's.")
+@click.option(
+    "--mode", type=click.Choice(MODES[:1] + MODES[2:]), default="off", show_default=True, help="Of planning the memory."
+)
 @click.option("--estimate", "only_estimate", is_flag=True, help="From shardings alone, in seconds; compile nothing.")
 @click.option(
     "--workers", type=click.IntRange(min=1), default=max(1, (os.cpu_count() or 1) // 2), help="Compilers at a time."
@@ -52,6 +56,7 @@ def fit(
     sets: tuple[str, ...],
     sweeps: tuple[str, ...],
     options: tuple[str, ...],
+    mode: str,
     only_estimate: bool,
     workers: int,
     results: Path | None,
@@ -78,6 +83,7 @@ def fit(
         arguments=arguments,
         compiler_options={name: _value(text) for name, text in map(_assignment, options)},
         compile=not only_estimate,
+        mode=mode,
     )
     axes = dict(_axis(*_assignment(text)) for text in sweeps)
     try:
@@ -170,10 +176,12 @@ def show(fits: list[Fit], answers: dict[str, Any]) -> None:
     from rich.text import Text
 
     console = terminal.stdout()
+    planned = any(found.stock_temp_bytes is not None for found in fits)
     columns = (
         ">arguments",
         ">outputs",
         ">temps",
+        *([">stock temps"] if planned else []),
         ">peak",
         ">limit",
         ">spare",
@@ -183,7 +191,7 @@ def show(fits: list[Fit], answers: dict[str, Any]) -> None:
     )
     table = terminal.table("per device", "step", "fits", *columns)
     for found in fits:
-        table.add_row(*map(Text, _row(found)))
+        table.add_row(*map(Text, _row(found, planned)))
     console.print(table)
     for found in fits:
         if found.reason:
@@ -205,7 +213,7 @@ def show(fits: list[Fit], answers: dict[str, Any]) -> None:
         console.print(table)
 
 
-def _row(found: Fit) -> tuple[str, ...]:
+def _row(found: Fit, planned: bool) -> tuple[str, ...]:
     fits = {True: "yes", False: "NO", None: "-"}[found.fits]
     error = "" if found.estimate_error is None else f" ({100 * found.estimate_error:+.0f} %)"
     seconds = "-" if found.compile_seconds is None else terminal.duration(found.compile_seconds)
@@ -215,6 +223,7 @@ def _row(found: Fit) -> tuple[str, ...]:
         _size(found.argument_bytes),
         _size(found.output_bytes),
         _size(found.temp_bytes),
+        *([_size(found.stock_temp_bytes)] if planned else []),
         _size(found.peak_bytes),
         _size(found.limit_bytes),
         _size(found.spare_bytes),

@@ -130,6 +130,8 @@ def _platform(backend: Any) -> str:
         for name, client in backends().items():
             if client is backend:
                 return str(name)
+        if backend.platform == "gpu":  # a client that only compiles, for devices that are not here
+            return "rocm" if "rocm" in str(backend.platform_version).lower() else "cuda"
     return str(backend.platform)
 
 

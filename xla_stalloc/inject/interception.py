@@ -110,6 +110,7 @@ def planned_step(step: CompileStep) -> CompileStep:
             load,
             xla_options=dict(compile_options.env_option_overrides),
             spans_processes=several,
+            device_kind=devices.flat[0].device_kind,
             has_callbacks=bool(host_callbacks),
         )
         try:

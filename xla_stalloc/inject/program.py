@@ -22,6 +22,7 @@ class Program:
         load: Makes an executable of ``jaxlib`` from such bytes, for the same devices.
         xla_options: The options of XLA that the user has set for this program.
         spans_processes: Whether it runs on devices of several processes.
+        device_kind: What the devices call themselves.
         has_callbacks: Whether it calls functions of this process, which a serialized executable does not hold.
     """
 
@@ -32,6 +33,7 @@ class Program:
     load: Callable[[bytes], Any]
     xla_options: Mapping[str, Any] = field(default_factory=dict)
     spans_processes: bool = True
+    device_kind: str = ""
     has_callbacks: bool = False
 
     @property
@@ -48,8 +50,8 @@ class Program:
 
     @property
     def card(self) -> str:
-        """The GPU whose times orders are compared by: the backend's devices say what they are."""
-        return card_of(self.backend.local_devices()[0].device_kind, DEFAULT_CARD)
+        """The GPU whose times orders are compared by."""
+        return card_of(self.device_kind, DEFAULT_CARD)
 
     def compile(self, computation: Any = None, **xla_options: str) -> Any:
         """Compiles the program, or a copy of it, with XLA options of ours behind those of the user."""

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-SCHEMA = 1
+SCHEMA = 2
 """Raise it when results mean something else."""
 _COMPILERS = ("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "jax-cuda12-pjrt", "jax-cuda13-plugin", "jax-cuda13-pjrt")
 

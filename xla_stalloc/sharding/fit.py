@@ -20,6 +20,7 @@ class Fit:
         output_bytes: all outputs, those in donated memory included.
         alias_bytes: outputs that lie in the memory of donated arguments.
         temp_bytes: the temporary allocation.
+        stock_temp_bytes: what it would be without planning, by emulation; only if planning was asked for.
         code_bytes: of the program itself, where the compiler tells.
         peak_bytes: arguments + outputs - aliases + temps + code: what has to be free for the step.
         limit_bytes: what a program may use; None for CPU devices.
@@ -41,6 +42,7 @@ class Fit:
     output_bytes: int | None = None
     alias_bytes: int | None = None
     temp_bytes: int | None = None
+    stock_temp_bytes: int | None = None
     code_bytes: int | None = None
     peak_bytes: int | None = None
     limit_bytes: int | None = None

@@ -19,6 +19,7 @@ class Request:
         arguments: keyword arguments of the function besides the mesh.
         compiler_options: of XLA, by name; the same that `jax.jit` takes.
         compile: or else only estimate.
+        mode: of planning while it is compiled, see `plan.options.MODES`; "off" is stock XLA.
     """
 
     function: str
@@ -27,6 +28,7 @@ class Request:
     arguments: dict[str, Any] = field(default_factory=dict)
     compiler_options: dict[str, Any] = field(default_factory=dict)
     compile: bool = True
+    mode: str = "off"
 
     def to_json(self) -> str:
         """One line, the same for the same request."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import os
@@ -27,13 +28,11 @@ def grid(base: Request, axes: Mapping[str, Sequence[Any]]) -> list[Request]:
         chosen = dict(zip(axes, values, strict=True))
         own = {name: chosen.pop(name) for name in _OWN_AXES if name in chosen}
         found.append(
-            Request(
-                function=base.function,
+            dataclasses.replace(
+                base,
                 topology=own.get("topology", base.topology),
                 mesh=own.get("mesh", base.mesh),
                 arguments={**base.arguments, **chosen},
-                compiler_options=base.compiler_options,
-                compile=base.compile,
             )
         )
     return found

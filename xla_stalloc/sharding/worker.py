@@ -16,6 +16,8 @@ import threading
 import time
 from typing import Any, TextIO
 
+from xla_stalloc.inject import ledger, switch
+from xla_stalloc.plan.options import PLANNER_VERSION
 from xla_stalloc.sharding import cache, exhausted, mesh, program, topology
 from xla_stalloc.sharding.errors import FitError
 from xla_stalloc.sharding.estimate import Estimate, estimate
@@ -76,10 +78,10 @@ def _serve(request: Request) -> Any:
         yield {"event": "result", "fit": dataclasses.replace(fit, reason="estimated; nothing was compiled").to_dict()}
         return
     yield _progress(f"compiling for {found.name}")
-    key = cache.key(lowered.as_text(), found.name, request.compiler_options)
+    key = cache.key(lowered.as_text(), found.name, request.compiler_options | _planning(request.mode))
     known = cache.read(key)
     if known is None:
-        compiled = _compile(lowered, request.compiler_options)
+        compiled = _compile(lowered, request.compiler_options, request.mode)
         cache.write(key, compiled)
     yield {"event": "result", "fit": _judge(fit, guess, known or compiled, known is not None).to_dict()}
 
@@ -98,8 +100,15 @@ def _estimated(fit: Fit, guess: Estimate, seconds: float) -> Fit:
     )
 
 
-def _compile(lowered: Any, options: dict[str, Any]) -> dict[str, Any]:
+def _planning(mode: str) -> dict[str, Any]:
+    """What planning adds to the key of a result."""
+    return {} if mode == "off" else {"xla_stalloc": f"{mode} {PLANNER_VERSION}"}
+
+
+def _compile(lowered: Any, options: dict[str, Any], mode: str) -> dict[str, Any]:
     """Compiles; returns what is worth keeping, in figures of `Fit`, or what the compiler's out-of-memory error says."""
+    if mode != "off":
+        switch.enable(mode=mode)  # this process is there for one compile only
     started = time.perf_counter()
     try:
         compiled = lowered.compile(compiler_options=options or None)
@@ -117,7 +126,10 @@ def _compile(lowered: Any, options: dict[str, Any]) -> dict[str, Any]:
         }
     seconds = time.perf_counter() - started
     memory = compiled.memory_analysis()
+    record = ledger.records()[-1] if mode != "off" else None
     return {
+        "stock_temp_bytes": record.stock_temp_bytes if record else None,
+        "reason": record.reason if record else "",
         "argument_bytes": memory.argument_size_in_bytes,
         "output_bytes": memory.output_size_in_bytes,
         "alias_bytes": memory.alias_size_in_bytes,
@@ -147,11 +159,12 @@ def _judge(fit: Fit, guess: Estimate | None, known: dict[str, Any], cached: bool
     held = known["argument_bytes"] + known["output_bytes"] - known["alias_bytes"]
     peak = held + known["temp_bytes"] + known["code_bytes"]
     fits = None if fit.limit_bytes is None else peak <= fit.limit_bytes
-    reason = "" if fits is not False else f"it needs {peak} bytes, and {fit.limit_bytes} are there"
+    reasons = [known["reason"]]  # why it was not planned
+    if fits is False:
+        reasons.append(f"it needs {peak} bytes, and {fit.limit_bytes} are there")
     block = max(known["temp_bytes"], guess.largest_argument_bytes if guess else 0)
-    return dataclasses.replace(
-        fit, fits=fits, peak_bytes=peak, largest_block_bytes=block, cached=cached, reason=reason, **known
-    )
+    figures = known | {"reason": "; ".join(filter(None, reasons))}
+    return dataclasses.replace(fit, fits=fits, peak_bytes=peak, largest_block_bytes=block, cached=cached, **figures)
 
 
 def _progress(what: str) -> dict[str, str]:
