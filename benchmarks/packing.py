@@ -30,7 +30,7 @@ from xla_stalloc.packing.solve import solve
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON per problem.")
 def main(folder: Path, only: tuple[str, ...], seconds: float, as_json: bool) -> None:
     """Pack every problem of a folder."""
-    files = {path.name.split(".")[0]: path for path in sorted(folder.glob("*.csv*"))}
+    files = {path.name.removesuffix(".gz").removesuffix(".csv"): path for path in sorted(folder.glob("*.csv*"))}
     results = [measured(n, files[n], seconds) for n in files if any(fnmatch.fnmatchcase(n, o) for o in only)]
     if as_json:
         for result in results:

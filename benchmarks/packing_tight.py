@@ -36,7 +36,7 @@ def main(
     folder: Path, only: tuple[str, ...], height: int, seeds: int, seconds: float, lowest: bool, as_json: bool
 ) -> None:
     """Pack every instance with every seed."""
-    files = {path.name.split(".")[0]: path for path in sorted(folder.glob("*.csv*"))}
+    files = {path.name.removesuffix(".gz").removesuffix(".csv"): path for path in sorted(folder.glob("*.csv*"))}
     names = [name for name in files if any(fnmatch.fnmatchcase(name, pattern) for pattern in only)]
     columns = (f">{seed}" for seed in range(seeds))
     table = terminal.table("CPU seconds to the height, by seed", "instance", ">height", *columns)
