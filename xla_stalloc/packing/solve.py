@@ -13,7 +13,7 @@ from xla_stalloc._core import Verdict
 from xla_stalloc.packing.best_fit import HeapItem, best_fit
 from xla_stalloc.packing.first_fit import DEFAULT_WORK, first_fit
 from xla_stalloc.packing.instance import Instance
-from xla_stalloc.packing.tight import MOST_ITEMS, TightPacker
+from xla_stalloc.packing.tight import MOST_ITEMS, TightPacker, max_load
 from xla_stalloc.packing.verify import verify_placement
 
 
@@ -61,7 +61,13 @@ def _best_fit(instance: Instance, started: float) -> Placement:
     packed = best_fit(_items(instance), alignment)
     offsets = np.array(packed.offsets, np.int64)
     height = int((offsets + instance.size).max(initial=0))
-    return Placement(offsets, height, _most_live(instance), "best fit", time.perf_counter() - started)
+    return Placement(
+        offsets,
+        height,
+        max_load(instance.lower, instance.upper, instance.size),
+        "best fit",
+        time.perf_counter() - started,
+    )
 
 
 def _first_fit(instance: Instance, best: Placement, target: int, started: float, seed: int, work: int) -> Placement:
@@ -110,13 +116,6 @@ def _one_alignment(instance: Instance) -> bool:
 def _items(instance: Instance) -> list[HeapItem]:
     columns = zip(instance.lower.tolist(), instance.upper.tolist(), instance.size.tolist(), strict=True)
     return [HeapItem(size, ((lower, upper - 1),), number) for number, (lower, upper, size) in enumerate(columns)]
-
-
-def _most_live(instance: Instance) -> int:
-    """Bytes live at once at most: no packing is lower."""
-    times = np.concatenate([instance.upper, instance.lower])  # at the same time, what dies goes first
-    changes = np.concatenate([-instance.size, instance.size])
-    return int(np.cumsum(changes[np.argsort(times, kind="stable")]).max(initial=0))
 
 
 def _verify(instance: Instance, placement: Placement) -> None:

@@ -83,8 +83,8 @@ class TightPacker:
         self._exact = bool((alignments == coarsest).all())
         self._unit = int(np.gcd.reduce(padded)) if len(padded) else 1
         self._units = padded // self._unit
-        self._least = _max_load(lowers, uppers, self._units)
-        self._bound = _max_load(lowers, uppers, size)
+        self._least = max_load(lowers, uppers, self._units)
+        self._bound = max_load(lowers, uppers, size)
         self._new_search = partial(_core.TightSearch, lowers, uppers, self._units)
         self._seed = seed
         self._search = self._new_search(seed)
@@ -217,7 +217,7 @@ def _check(
         raise ValueError(f"the items have {sum(map(int, size))} bytes in all: offsets are limited to {UNLIMITED}")
 
 
-def _max_load(lower: NDArray[np.int64], upper: NDArray[np.int64], size: NDArray[np.int64]) -> int:
+def max_load(lower: NDArray[np.int64], upper: NDArray[np.int64], size: NDArray[np.int64]) -> int:
     """Most that is live at once."""
     times = np.concatenate([upper, lower])  # at the same time, what dies goes first
     changes = np.concatenate([-size, size])
