@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from xla_stalloc.inject import hook, limits, marker
+from xla_stalloc.inject import agreement, hook, limits, marker
+from xla_stalloc.inject.errors import in_short
 from xla_stalloc.inject.executable import lever
 from xla_stalloc.inject.program import Program, size_of
 from xla_stalloc.plan.options import PlanOptions
@@ -28,11 +29,35 @@ Choice = tuple[Any, PlanRecord]
 def best(program: Program, options: PlanOptions) -> Choice:
     """Compiles one program as the options ask; returns the executable that is to run, and its record."""
     spatial = options.mode == "full" and not lever.impossible(program)
-    options = dataclasses.replace(options, pin_collectives=program.spans_processes, card=program.card, spatial=spatial)
+    options = dataclasses.replace(options, pin_collectives=False, card=program.card, spatial=spatial)
     if program.has_fewer_operations_than(FEWEST_OPERATIONS):
         return stock(program, f"fewer than {FEWEST_OPERATIONS} operations, nothing to reorder")
     if options.mode == "report":
         return _reported(program, options)
+    return _together(program, options) if len(program.processes) > 1 else _planned(program, options)
+
+
+def _together(program: Program, options: PlanOptions) -> Choice:
+    """The planned executable if all processes that compile this program have the same one, else the stock one."""
+    try:
+        group = agreement.group_of(program, options)
+    except agreement.DisagreementError as error:
+        return _packed(program, options, *stock(program, str(error)))
+    options = dataclasses.replace(options, group=group.key)
+    try:
+        executable, record = _planned(program, options)
+    finally:
+        group.compiled()
+    planned = "temporal" in record.levers
+    vote = agreement.Vote(agreement.digest_of(hook.hlo_of(executable)) if planned else "", record.reason)
+    reason = group.settle(vote)
+    if reason and planned:
+        return _packed(program, options, *stock(program, reason, record, record.compiles + 1))
+    return executable, record.because(reason)
+
+
+def _planned(program: Program, options: PlanOptions) -> Choice:
+    """The planned executable if it is smaller than the stock one; this process decides."""
     if missing := hook.register(program.backend):
         return _packed(program, options, *stock(program, missing))
 
@@ -43,7 +68,7 @@ def best(program: Program, options: PlanOptions) -> Choice:
         except Exception as error:
             if not state.perhaps_injected:
                 raise
-            refused = f"XLA refused the planned order: {hook.in_short(error)}"
+            refused = f"XLA refused the planned order: {in_short(error)}"
     if refused:
         # If it was the user's program that is wrong, this raises again, and then it is stock XLA's own error.
         record = state.planned.record if state.planned else None

@@ -17,7 +17,8 @@ from typing import Any
 import jax
 
 from xla_stalloc.hlo.schema import hlo_pb2
-from xla_stalloc.inject import limits, marker
+from xla_stalloc.inject import agreement, limits, marker
+from xla_stalloc.inject.errors import in_short
 from xla_stalloc.plan.options import PlannedModule, PlanOptions
 from xla_stalloc.plan.record import PlanRecord
 
@@ -70,7 +71,10 @@ def plan(serialized: bytes, options: PlanOptions) -> PlannedModule:
     """
     started = time.perf_counter()
     try:
-        planned = planner()(serialized, options)
+        if options.group:
+            planned = agreement.group_named(options.group).plan(serialized, options, planner())
+        else:
+            planned = planner()(serialized, options)
         if planned.serialized is None:
             return planned
         if lost := limits.lost(serialized):
@@ -175,11 +179,6 @@ def _report(module: str, options: PlanOptions, planned: PlannedModule) -> None:
         for candidate in candidates:
             candidate.perhaps_injected |= planned.serialized is not None
             candidate.planned = planned if len(candidates) == 1 else None
-
-
-def in_short(error: Exception) -> str:
-    """An error as part of a reason: its type and first line."""
-    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
 
 
 def hlo_of(executable: Any) -> bytes:

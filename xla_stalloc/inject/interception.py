@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from xla_stalloc.inject import choice, hook, ledger, settings
+from xla_stalloc.inject import choice, ledger, settings
 from xla_stalloc.inject.client import Client
+from xla_stalloc.inject.errors import in_short
 from xla_stalloc.inject.program import Program
 
 _PARAMETERS = [
@@ -101,7 +102,6 @@ def planned_step(step: CompileStep) -> CompileStep:
             return backend.deserialize_executable(serialized, executable_devices, compile_options)
 
         started = time.perf_counter()
-        several = len({device.process_index for device in devices.flat}) > 1
         program = Program(
             backend,
             computation,
@@ -109,7 +109,8 @@ def planned_step(step: CompileStep) -> CompileStep:
             client.serialize,
             load,
             xla_options=dict(compile_options.env_option_overrides),
-            spans_processes=several,
+            devices=tuple(device.id for device in devices.flat),
+            processes=tuple(sorted({device.process_index for device in devices.flat})),
             device_kind=devices.flat[0].device_kind,
             has_callbacks=bool(host_callbacks),
         )
@@ -118,7 +119,7 @@ def planned_step(step: CompileStep) -> CompileStep:
         except Exception as error:
             if error in errors:
                 raise  # XLA's word on the user's program
-            executable, record = choice.stock(program, f"planning failed: {hook.in_short(error)}")
+            executable, record = choice.stock(program, f"planning failed: {in_short(error)}")
         record = record.replace(mode=options.mode, compile_seconds=time.perf_counter() - started)
         process_wide = settings.process_wide()
         ledger.add(executable, record, process_wide.plan_dir if process_wide else None)

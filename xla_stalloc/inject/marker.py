@@ -97,15 +97,16 @@ def _entry(module: Any) -> Any:
 def _encode(options: PlanOptions) -> str:
     budget = f"budget={options.budget_seconds!r}"
     flags = f"pinned={options.pin_collectives:d};spatial={options.spatial:d}"
-    return f"{options.mode};{budget};{flags};card={options.card};planner={PLANNER_VERSION}"
+    return f"{options.mode};{budget};{flags};card={options.card};group={options.group};planner={PLANNER_VERSION}"
 
 
 def _decode(text: str) -> PlanOptions:
-    mode, budget, pinned, spatial, card, *_ = text.split(";")
+    mode, budget, pinned, spatial, card, group, *_ = text.split(";")
     return PlanOptions(
         mode,
         float(budget.removeprefix("budget=")),
         pin_collectives=pinned == "pinned=1",
         card=card.removeprefix("card="),
+        group=group.removeprefix("group="),
         spatial=spatial == "spatial=1",
     )

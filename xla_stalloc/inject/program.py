@@ -21,7 +21,8 @@ class Program:
         serialize: Gives the bytes of an executable of this program that has not run yet.
         load: Makes an executable of ``jaxlib`` from such bytes, for the same devices.
         xla_options: The options of XLA that the user has set for this program.
-        spans_processes: Whether it runs on devices of several processes.
+        devices: The ids of its devices, in the order of its partitions and replicas.
+        processes: The indices of the processes that have these devices, ascending.
         device_kind: What the devices call themselves.
         has_callbacks: Whether it calls functions of this process, which a serialized executable does not hold.
     """
@@ -32,7 +33,8 @@ class Program:
     serialize: Callable[[Any], bytes]
     load: Callable[[bytes], Any]
     xla_options: Mapping[str, Any] = field(default_factory=dict)
-    spans_processes: bool = True
+    devices: tuple[int, ...] = ()
+    processes: tuple[int, ...] = ()
     device_kind: str = ""
     has_callbacks: bool = False
 

@@ -17,7 +17,7 @@ from xla_stalloc.hlo.barriers import without_barriers
 from xla_stalloc.hlo.rewrite import Edit, serialize
 from xla_stalloc.lifetimes import of
 from xla_stalloc.plan.explain import bound_in_words, saved_percent, size, why_not_lower
-from xla_stalloc.plan.options import DEFAULT_BUDGET_SECONDS, PlanOptions
+from xla_stalloc.plan.options import DEFAULT_BUDGET_SECONDS, PlannedModule, PlanOptions
 from xla_stalloc.plan.planner import plan_module
 from xla_stalloc.plan.record import PlanRecord
 from xla_stalloc.plan.verify import PlanError, verify
@@ -117,6 +117,29 @@ class MemoryPlan:
         lines += [f"ordered anew: {o.computation.name}, {len(o.instructions)} instructions" for o in self.orders]
         return "\n".join(lines)
 
+    def to_json(self) -> str:
+        """The plan as JSON; `from_json` reads it back to an equal plan."""
+        return json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes, origin: str) -> MemoryPlan:
+        """Reads what `to_json` wrote.
+
+        Args:
+            text: the JSON.
+            origin: where it comes from, for messages.
+
+        Raises:
+            PlanError: it is something else; names the origin and what was expected.
+        """
+        try:
+            return _of_json(json.loads(text))
+        except (KeyError, TypeError, ValueError) as error:
+            problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise PlanError(
+                f"{origin}: expected a plan as MemoryPlan.save writes it (schema {SCHEMA}), but {problem}"
+            ) from error
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the plan as JSON; a reader sees the old file or the new one, never half of one.
 
@@ -124,7 +147,7 @@ class MemoryPlan:
             OSError: the file cannot be written.
         """
         target = Path(path)
-        text = json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)}, separators=(",", ":"))
+        text = self.to_json()
         with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
             try:
                 file.write(text)
@@ -142,14 +165,10 @@ class MemoryPlan:
             PlanError: there is no such file, or it holds something else; names the path and what was expected.
         """
         try:
-            return _from_json(json.loads(Path(path).read_text()))
+            text = Path(path).read_bytes()
         except OSError as error:
             raise PlanError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from error
-        except (KeyError, TypeError, ValueError) as error:
-            problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            raise PlanError(
-                f"{os.fspath(path)}: expected a plan as MemoryPlan.save writes it (schema {SCHEMA}), but {problem}"
-            ) from error
+        return cls.from_json(text, os.fspath(path))
 
 
 def plan(
@@ -180,7 +199,11 @@ def plan(
             "Compile it first: jax.jit(f).lower(x).compile()",
         )
     options = PlanOptions(budget_seconds=budget_seconds, pin_collectives=pin_collectives)
-    decided = plan_module(module.proto.SerializeToString(), options)
+    return plan_of(module, options, plan_module(module.proto.SerializeToString(), options))
+
+
+def plan_of(module: Module, options: PlanOptions, decided: PlannedModule) -> MemoryPlan:
+    """What the planner decided for `module`, as a plan."""
     fingerprint = module.fingerprint()
     changes = MemoryPlan(module.name, fingerprint, options, decided.record.replace(fingerprint=fingerprint))
     if decided.serialized is None:
@@ -220,7 +243,7 @@ def _find(named: Named, by_id: Mapping[int, _Item], by_name: Mapping[str, _Item]
     return found.id
 
 
-def _from_json(raw: Any) -> MemoryPlan:
+def _of_json(raw: Any) -> MemoryPlan:
     if not isinstance(raw, dict):
         raise ValueError(f"it holds a {type(raw).__name__}")
     if raw.get("schema") != SCHEMA:

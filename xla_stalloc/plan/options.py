@@ -14,7 +14,7 @@ DEFAULT_BUDGET_SECONDS = 0.5
 
 DEFAULT_CARD = "h100"
 
-PLANNER_VERSION = 3
+PLANNER_VERSION = 4
 """Raise it when the same module may get a different plan: older entries of the persistent cache then stay unused."""
 
 
@@ -27,10 +27,11 @@ class PlanOptions:
         budget_seconds: Bound on planning time. The plan must depend on this number, never on a clock, so that every
             process of a job finds the same one.
         pin_collectives: Whether collectives keep the order in which XLA put them. They must where other processes take
-            part, which may run stock XLA's order. Devices of one process all run one executable, in one order: there
-            only data binds collectives, and keeping stock's order may cost a lot of memory.
+            part that may run stock XLA's order. Devices of one process, and processes that have agreed on a plan, all
+            run one order: there only data binds collectives, and keeping stock's order may cost a lot of memory.
         spatial: Whether our packer places the temporaries of what comes out. Orders are then judged by the most bytes
             that live at once, which it reaches or nearly so, rather than by XLA's packing.
+        group: Names the processes that are to run one plan, where there are several (`inject.agreement`); or "".
         card: The GPU whose times orders for GPUs are compared by, one of `scheduling.cost.CARDS`.
     """
 
@@ -39,6 +40,7 @@ class PlanOptions:
     pin_collectives: bool = True
     spatial: bool = False
     card: str = DEFAULT_CARD
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import logging
 import time
 from typing import Any
 
+from xla_stalloc.inject.errors import in_short
 from xla_stalloc.inject.executable import whole
 from xla_stalloc.inject.executable.errors import NotRewritableError, NotSmallerError
 from xla_stalloc.inject.executable.repack import repack
@@ -60,7 +61,7 @@ def apply(program: Program, executable: Any, record: PlanRecord) -> tuple[Any, P
     except Exception as error:
         # Whatever it is, there is an executable that works.
         _logger.info("the spatial lever failed", exc_info=True)
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        reason = in_short(error)
     if reason:
         record = record.because(f"spatial: {reason}")
     return executable, record.replace(plan_seconds=record.plan_seconds + time.perf_counter() - started)
