@@ -16,6 +16,14 @@ from xla_stalloc.inject import agreement
 HERE = Path(__file__).parent
 
 
+STOCK = {
+    "first_fails": ("planning failed", "process 0: planning failed"),
+    "another_program": ("process 1 runs stock XLA's order", "has fingerprint"),
+    "last_cannot": ("process 1", "lost on purpose"),
+}
+"""Scenarios that have to end with stock XLA in all processes; parts of the reasons of the first and of the last."""
+
+
 def job(processes, *scenarios):
     """What every process of a job printed: {scenario: [one result per process]}."""
     with socket.socket() as free:
@@ -50,9 +58,7 @@ def job(processes, *scenarios):
 
 @pytest.fixture(scope="module")
 def two():
-    return job(
-        2, "planned", "again_alone", "each_for_itself", "first_fails", "another_program", "last_cannot", "silent"
-    )
+    return job(2, "planned", "again_alone", "each_for_itself", *STOCK, "silent")
 
 
 def same(results, key):
@@ -80,11 +86,7 @@ def test_planning_is_deterministic_without_talking(two):
 
 @pytest.mark.parametrize(
     ("scenario", "first", "last"),
-    [
-        ("first_fails", "planning failed", "process 0: planning failed"),
-        ("another_program", "process 1 runs stock XLA's order", "has fingerprint"),
-        ("last_cannot", "process 1 runs stock XLA's order (lost on purpose", "lost on purpose"),
-    ],
+    [(scenario, *reasons) for scenario, reasons in STOCK.items()],
 )
 def test_one_that_cannot_makes_all_run_stock(two, scenario, first, last):
     stock = two["each_for_itself"][0]

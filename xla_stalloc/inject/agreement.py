@@ -160,26 +160,27 @@ class Group:
         """The digest that all have, and ""; or why there is none."""
         text = json.dumps(dataclasses.asdict(vote)).encode()
         try:
-            self.service.key_value_set_bytes(self._vote_of(self.process), text, allow_overwrite=True)
+            self.service.key_value_set_bytes(self._vote_key(self.process), text, allow_overwrite=True)
             self.service.wait_at_barrier(f"{_NAMESPACE}/{self.key}", _milliseconds(), list(self.processes))
         except Exception as error:
             return "", f"not all of processes {self.processes} answered: {in_short(error)}"
-        votes = {}
-        for process in self.processes:
-            # Set before the barrier, so it is there. If the service dies now, the job dies with it.
-            votes[process] = Vote(
-                **json.loads(self.service.blocking_key_value_get_bytes(self._vote_of(process), 60_000))
-            )
+        # All were given before the barrier. If the service dies now, the job dies with it.
+        votes = {process: self._vote_of(process) for process in self.processes}
+        digests = {vote.digest for vote in votes.values()}
+        if len(digests) == 1:
+            return digests.pop(), ""
         for process, other in votes.items():
-            if other.digest != votes[self.processes[0]].digest:
-                stock = process if not other.digest else self.processes[0]
-                if votes[stock].digest:
-                    return "", f"process {process} found another order than process {stock}"
-                return "", f"process {stock} runs stock XLA's order ({votes[stock].reason or 'no reason given'})"
-        return votes[self.processes[0]].digest, ""
+            if not other.digest:
+                return "", f"process {process} runs stock XLA's order ({other.reason or 'no reason given'})"
+        another = next(process for process, other in votes.items() if other.digest != votes[self.processes[0]].digest)
+        return "", f"process {another} found another order than process {self.processes[0]}"
 
-    def _vote_of(self, process: int) -> str:
+    def _vote_key(self, process: int) -> str:
         return f"{_NAMESPACE}/vote/{self.key}/{process}"
+
+    def _vote_of(self, process: int) -> Vote:
+        text = self.service.blocking_key_value_get_bytes(self._vote_key(process), _milliseconds())
+        return Vote(**json.loads(text))
 
 
 _locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
