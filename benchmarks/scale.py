@@ -1,6 +1,6 @@
 """Orders for GPUs: memory and exposed communication of XLA's order and of ours, on compiled programs.
 
-    python benchmarks/scale.py [FOLDER] [--card h100] [--json]
+    python benchmarks/scale.py [FOLDER] [--card h100] [--memory-budget 0.7] [--json]
 
 The folder (default: XLA_STALLOC_PROGRAMS) holds programs of XLA's GPU compiler, `*.hlo.pb`, also compressed. Temp bytes
 are those of the emulated buffer assignment, which equals the compiler's on every one of these programs that has one.
@@ -35,12 +35,13 @@ from xla_stalloc.scheduling.overlap import Comparison, times
 @click.command()
 @click.argument("folder", type=FOLDER, required=False)
 @click.option("--card", type=click.Choice(sorted(CARDS)), default=DEFAULT_CARD, show_default=True)
+@click.option("--memory-budget", type=float, default=0, help="Part of the stock temp bytes that orders may need.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON per program.")
-def main(folder: Path | None, card: str, as_json: bool) -> None:
+def main(folder: Path | None, card: str, memory_budget: float, as_json: bool) -> None:
     """Plan every GPU program of a folder."""
     folder = folder or Path(os.environ.get("XLA_STALLOC_PROGRAMS") or HERE.parent.parent / "shared" / "programs")
     modules = [hlo.open(path) for path in sorted(folder.glob("*.hlo.pb*"))]
-    results = [measured(module, card) for module in modules if module.platform == "cuda"]
+    results = [measured(module, card, memory_budget) for module in modules if module.platform == "cuda"]
     if not results:
         raise click.UsageError(f"no GPU programs in {folder}")
     if as_json:
@@ -51,10 +52,12 @@ def main(folder: Path | None, card: str, as_json: bool) -> None:
     sys.exit(any(r["temp_bytes"] > r["stock_temp_bytes"] or not r["holds"] for r in results))
 
 
-def measured(module: Module, card: str) -> dict[str, Any]:
+def measured(module: Module, card: str, memory_budget: float) -> dict[str, Any]:
     """Plans a program; bytes, seconds."""
+    budget = int(memory_budget * of(without_barriers(module)).temp_bytes({}))
+    options = PlanOptions(pin_collectives=False, card=card, memory_budget_bytes=budget)
     started = time.perf_counter()
-    planned = plan_module(module.serialized, PlanOptions(pin_collectives=False, card=card))
+    planned = plan_module(module.serialized, options)
     seconds = time.perf_counter() - started
     after = Module.from_bytes(planned.serialized, "planned", like=module) if planned.serialized else module
     compared = list(comparisons(module, after, card))
@@ -84,9 +87,7 @@ def comparisons(stock: Module, planned: Module, card: str) -> Any:
         region = extract(stock, lifetimes, computation, pin_collectives=False)
         known = times(computation, region.members, Costs(CARDS[card]))
         if known.communication.any():
-            place = {id: step for step, id in enumerate(orders[computation.id])}
-            first = [min((place[id] for id in ids if id in place), default=-1) for ids in region.members]
-            order = region.graph.incumbent[sorted(range(region.graph.nodes), key=first.__getitem__)]
+            order = region.order(orders[computation.id])
             compared = Comparison(region.graph, known)
             yield compared.stock[0], compared.exposed(order)[0], compared.wins(order)
 

@@ -41,6 +41,12 @@ PLAN_DIR = flags.DEFINE_string(
     str(_FROM_ENVIRONMENT.plan_dir) if _FROM_ENVIRONMENT.plan_dir else None,
     "Folder that gets the record of every planned program as a JSON file.",
 )
+MEMORY_BUDGET_BYTES = flags.DEFINE_integer(
+    "xla_stalloc_memory_budget_bytes",
+    _FROM_ENVIRONMENT.memory_budget_bytes,
+    "Temporary bytes per device that a program may need if it hides more communication for it; 0: as few as possible.",
+    lower_bound=0,
+)
 
 
 def apply() -> None:
@@ -53,7 +59,7 @@ def apply() -> None:
         return
     from xla_stalloc.inject import switch
 
-    switch.enable(MODE.value, BUDGET_SECONDS.value, PLAN_DIR.value)
+    switch.enable(MODE.value, BUDGET_SECONDS.value, PLAN_DIR.value, MEMORY_BUDGET_BYTES.value)
 
 
 app.call_after_init(apply)

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from xla_stalloc import hlo
-from xla_stalloc.plan.options import PlanOptions
+from xla_stalloc.hlo.barriers import without_barriers
+from xla_stalloc.lifetimes import of
+from xla_stalloc.plan.options import DEFAULT_CARD, PlanOptions
 from xla_stalloc.plan.planner import plan_module
+from xla_stalloc.scheduling.cost import CARDS, Costs
+from xla_stalloc.scheduling.extract import choices, extract
+from xla_stalloc.scheduling.overlap import Comparison, times
 
 PROGRAMS = Path(os.environ.get("XLA_STALLOC_PROGRAMS") or Path(__file__).parents[3] / "shared" / "programs")
 
@@ -39,6 +44,35 @@ def test_transfers_are_awaited_elsewhere(stock, planned):
         pairs = [(i, i.operands[0]) for i in module.entry.sequence if i.opcode == "async-done"]
         distances.append([place[done.id] - place[start.id] for done, start in pairs])
     assert min(distances[1]) > 0 and distances[0] != distances[1]
+
+
+def test_a_memory_budget_is_spent_on_overlap(stock, planned):
+    """Never above the budget; and the more bytes there are, the less communication is exposed."""
+
+    def exposed(module):
+        total = 0
+        lifetimes = of(without_barriers(stock))
+        for computation in stock.computations:
+            if computation.id in lifetimes.dataflow.order and choices(computation) > 2:
+                region = extract(stock, lifetimes, computation, pin_collectives=False)
+                known = times(computation, region.members, Costs(CARDS[DEFAULT_CARD]))
+                after = next(c for c in module.computations if c.id == computation.id)
+                total += Comparison(region.graph, known).exposed(region.order(i.id for i in after.sequence))[0]
+        return total
+
+    before = exposed(planned)
+    for budget in (70_000_000, 90_000_000):
+        found = plan_module(stock.serialized, PlanOptions(pin_collectives=False, memory_budget_bytes=budget))
+        assert found.record.temp_bytes <= budget and not found.record.reason
+        after = exposed(hlo.Module.from_bytes(found.serialized, "within the budget"))
+        assert after < before
+        before = after
+
+
+def test_a_budget_that_is_too_small_is_told(stock):
+    free = plan_module(stock.serialized, PlanOptions(pin_collectives=False)).record
+    found = plan_module(stock.serialized, PlanOptions(pin_collectives=False, memory_budget_bytes=1)).record
+    assert found.temp_bytes <= free.temp_bytes and "memory budget, 1 bytes" in found.reason
 
 
 def test_pinned_collectives_keep_their_order(stock):

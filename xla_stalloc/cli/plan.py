@@ -23,8 +23,28 @@ from xla_stalloc.plan.options import DEFAULT_BUDGET_SECONDS
     show_default=True,
     help="Planning time.",
 )
+@click.option(
+    "--memory-budget-bytes",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Temporary bytes per device that an order may need if it hides more communication for it, on GPUs; "
+    "0: as few as hide what stock XLA hides.",
+)
+@click.option(
+    "--free-collectives",
+    is_flag=True,
+    help="Let collectives leave XLA's order: for programs that all processes run by this plan.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON with the figures instead of text.")
-def plan(source: str, output: str, name: str | None, budget_seconds: float, as_json: bool) -> None:
+def plan(
+    source: str,
+    output: str,
+    name: str | None,
+    budget_seconds: float,
+    memory_budget_bytes: int,
+    free_collectives: bool,
+    as_json: bool,
+) -> None:
     """Plan the compiled program in SOURCE and write the plan to a file.
 
     SOURCE is what `analyze` takes. Apply the plan with MemoryPlan.load(PLAN).apply(module).
@@ -34,7 +54,13 @@ def plan(source: str, output: str, name: str | None, budget_seconds: float, as_j
     try:
         with terminal.progress() as bar:
             bar.add_task(f"planning {source}", total=None)
-            found = memory_plan.plan(source, name=name, budget_seconds=budget_seconds)
+            found = memory_plan.plan(
+                source,
+                name=name,
+                budget_seconds=budget_seconds,
+                pin_collectives=not free_collectives,
+                memory_budget_bytes=memory_budget_bytes,
+            )
         found.save(output)
     except OSError as error:
         _fail(f"{output}: cannot be written: {error.strerror or error}")

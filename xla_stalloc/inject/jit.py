@@ -22,12 +22,24 @@ _Stage = TypeVar("_Stage")
 
 
 @overload
-def jit(fun: _Function, /, *, mode: str | None = ..., budget_seconds: float | None = ..., **options: Any) -> Jitted: ...
+def jit(
+    fun: _Function,
+    /,
+    *,
+    mode: str | None = ...,
+    budget_seconds: float | None = ...,
+    memory_budget_bytes: int | None = ...,
+    **options: Any,
+) -> Jitted: ...
 
 
 @overload
 def jit(
-    *, mode: str | None = ..., budget_seconds: float | None = ..., **options: Any
+    *,
+    mode: str | None = ...,
+    budget_seconds: float | None = ...,
+    memory_budget_bytes: int | None = ...,
+    **options: Any,
 ) -> Callable[[_Function], Jitted]: ...
 
 
@@ -37,6 +49,7 @@ def jit(
     *,
     mode: str | None = None,
     budget_seconds: float | None = None,
+    memory_budget_bytes: int | None = None,
     **options: Any,
 ) -> Jitted | Callable[[_Function], Jitted]:
     """Drop-in for ``jax.jit``: same arguments, same outputs bit for bit, less temporary memory.
@@ -47,6 +60,8 @@ def jit(
         fun: The function; leave it out to use this as a decorator with arguments.
         mode: ``off``, ``report``, ``schedule`` or ``full``; None: what is enabled process-wide, else ``full``.
         budget_seconds: Bound on planning time per program; None: what is enabled process-wide, else 0.5.
+        memory_budget_bytes: Temporary bytes per device that the program may need if it hides more communication for it,
+            on GPUs; 0: as few as hide what stock XLA hides. None: what is enabled process-wide, else 0.
         **options: Every argument of ``jax.jit``: ``donate_argnums``, ``static_argnames``, ``in_shardings``, ...
 
     Returns:
@@ -59,6 +74,7 @@ def jit(
     request = settings.Request(
         None if mode is None else settings.check_mode(mode),
         None if budget_seconds is None else settings.check_budget(float(budget_seconds)),
+        None if memory_budget_bytes is None else settings.check_memory_budget(memory_budget_bytes),
     )
     if fun is None:
         return lambda function: Jitted(function, request, options)

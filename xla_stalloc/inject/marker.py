@@ -9,6 +9,8 @@ comes back with it from the persistent cache, in any process.
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import Any
 
 from xla_stalloc.hlo.schema import hlo_pb2
@@ -95,18 +97,10 @@ def _entry(module: Any) -> Any:
 
 
 def _encode(options: PlanOptions) -> str:
-    budget = f"budget={options.budget_seconds!r}"
-    flags = f"pinned={options.pin_collectives:d};spatial={options.spatial:d}"
-    return f"{options.mode};{budget};{flags};card={options.card};group={options.group};planner={PLANNER_VERSION}"
+    return json.dumps({**dataclasses.asdict(options), "planner": PLANNER_VERSION}, sort_keys=True)
 
 
 def _decode(text: str) -> PlanOptions:
-    mode, budget, pinned, spatial, card, group, *_ = text.split(";")
-    return PlanOptions(
-        mode,
-        float(budget.removeprefix("budget=")),
-        pin_collectives=pinned == "pinned=1",
-        card=card.removeprefix("card="),
-        group=group.removeprefix("group="),
-        spatial=spatial == "spatial=1",
-    )
+    raw = json.loads(text)
+    del raw["planner"]
+    return PlanOptions(**raw)

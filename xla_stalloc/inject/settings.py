@@ -18,6 +18,7 @@ from xla_stalloc.plan.options import DEFAULT_BUDGET_SECONDS, MODES, PlanOptions
 ENV_MODE = "XLA_STALLOC"
 ENV_BUDGET_SECONDS = "XLA_STALLOC_BUDGET_SECONDS"
 ENV_PLAN_DIR = "XLA_STALLOC_PLAN_DIR"
+ENV_MEMORY_BUDGET_BYTES = "XLA_STALLOC_MEMORY_BUDGET_BYTES"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Settings:
         mode: One of ``off``, ``report``, ``schedule``, ``full``.
         budget_seconds: Planning time per program.
         plan_dir: Folder that gets every record as a JSON file, or None.
+        memory_budget_bytes: See `PlanOptions`.
 
     Raises:
         ValueError: A value that makes no sense, named together with those that would.
@@ -36,15 +38,17 @@ class Settings:
     mode: str = "full"
     budget_seconds: float = DEFAULT_BUDGET_SECONDS
     plan_dir: Path | None = None
+    memory_budget_bytes: int = 0
 
     def __post_init__(self) -> None:
         """Checks the values."""
         check_mode(self.mode)
         check_budget(self.budget_seconds)
+        check_memory_budget(self.memory_budget_bytes)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings | None:
-        """Returns what ``XLA_STALLOC``, ``.._BUDGET_SECONDS`` and ``.._PLAN_DIR`` ask for; None if the first is unset.
+        """Returns what ``XLA_STALLOC`` and ``XLA_STALLOC_..`` ask for; None if the first is unset.
 
         Raises:
             ValueError: Names the variable and its value.
@@ -59,8 +63,13 @@ class Settings:
             budget_seconds = check_budget(float(budget))
         except ValueError as error:
             raise ValueError(f"{ENV_BUDGET_SECONDS}={budget} is not a positive number of seconds") from error
+        memory_budget = environment.get(ENV_MEMORY_BUDGET_BYTES, "").strip() or "0"
+        try:
+            memory_budget_bytes = check_memory_budget(int(memory_budget))
+        except ValueError as error:
+            raise ValueError(f"{ENV_MEMORY_BUDGET_BYTES}={memory_budget} is not a number of bytes") from error
         plan_dir = environment.get(ENV_PLAN_DIR, "").strip()
-        return cls(mode, budget_seconds, Path(plan_dir) if plan_dir else None)
+        return cls(mode, budget_seconds, Path(plan_dir) if plan_dir else None, memory_budget_bytes)
 
 
 def check_mode(mode: str) -> str:
@@ -77,12 +86,20 @@ def check_budget(seconds: float) -> float:
     return seconds
 
 
+def check_memory_budget(count: int) -> int:
+    """Returns the budget of bytes, or raises ValueError."""
+    if count < 0:
+        raise ValueError(f"memory_budget_bytes must be a number of bytes, or 0 for as few as possible, not {count!r}")
+    return count
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
     """What one `stalloc.jit` asks for; None leaves a value to the process-wide settings."""
 
     mode: str | None = None
     budget_seconds: float | None = None
+    memory_budget_bytes: int | None = None
 
     def options(self) -> PlanOptions:
         """Fills the gaps: from the process-wide settings where there are any, else mode ``full``."""
@@ -90,6 +107,9 @@ class Request:
         return PlanOptions(
             fallback.mode if self.mode is None else self.mode,
             fallback.budget_seconds if self.budget_seconds is None else self.budget_seconds,
+            memory_budget_bytes=(
+                fallback.memory_budget_bytes if self.memory_budget_bytes is None else self.memory_budget_bytes
+            ),
         )
 
 
@@ -128,6 +148,6 @@ def wanted() -> PlanOptions | None:
         settings = _process_wide
         if settings is None or settings.mode == "off":
             return None
-        return PlanOptions(settings.mode, settings.budget_seconds)
+        return Request().options()
     options = request.options()
     return None if options.mode == "off" else options

@@ -17,6 +17,7 @@ def enable(
     mode: str = "full",
     budget_seconds: float = DEFAULT_BUDGET_SECONDS,
     plan_dir: str | os.PathLike[str] | None = None,
+    memory_budget_bytes: int = 0,
 ) -> None:
     """Plans every program that is compiled after this, whether by ``jax.jit(f)(x)`` or ``.lower(x).compile()``.
 
@@ -27,11 +28,14 @@ def enable(
         mode: ``off``, ``report`` (plan and record, inject nothing), ``schedule`` (order of instructions) or ``full``.
         budget_seconds: Bound on planning time per program.
         plan_dir: Folder that gets every record as ``<module>-<fingerprint>.json``; created when needed.
+        memory_budget_bytes: Temporary bytes per device that a program may need if it hides more communication for it,
+            on GPUs; 0: as few as hide what stock XLA hides.
 
     Raises:
         ValueError: The mode or the budget makes no sense.
     """
-    wanted = settings.Settings(mode, float(budget_seconds), None if plan_dir is None else Path(plan_dir))
+    folder = None if plan_dir is None else Path(plan_dir)
+    wanted = settings.Settings(mode, float(budget_seconds), folder, memory_budget_bytes)
     if wanted.mode != "off":
         warn_if_unavailable()
     _switch(wanted)
@@ -61,5 +65,5 @@ def _switch(wanted: settings.Settings | None) -> None:
             jax.clear_caches()
 
 
-def _compiles_as(wanted: settings.Settings | None) -> tuple[str, float] | None:
-    return None if wanted is None else (wanted.mode, wanted.budget_seconds)
+def _compiles_as(wanted: settings.Settings | None) -> tuple[str, float, int] | None:
+    return None if wanted is None else (wanted.mode, wanted.budget_seconds, wanted.memory_budget_bytes)

@@ -177,6 +177,7 @@ def plan(
     name: str | None = None,
     budget_seconds: float = DEFAULT_BUDGET_SECONDS,
     pin_collectives: bool = True,
+    memory_budget_bytes: int = 0,
 ) -> MemoryPlan:
     """Plans a compiled program.
 
@@ -185,6 +186,7 @@ def plan(
         name: which module, if the source has several; by default the one with the most instructions.
         budget_seconds: of planning, nominal: the plan depends on this number and never on a clock.
         pin_collectives: see `PlanOptions`.
+        memory_budget_bytes: see `PlanOptions`.
 
     Raises:
         HloError: there is no compiled program in the source.
@@ -198,7 +200,9 @@ def plan(
             f"module {module.name!r} has no schedule yet, so there is nothing to improve",
             "Compile it first: jax.jit(f).lower(x).compile()",
         )
-    options = PlanOptions(budget_seconds=budget_seconds, pin_collectives=pin_collectives)
+    options = PlanOptions(
+        budget_seconds=budget_seconds, pin_collectives=pin_collectives, memory_budget_bytes=memory_budget_bytes
+    )
     return plan_of(module, options, plan_module(module.proto.SerializeToString(), options))
 
 

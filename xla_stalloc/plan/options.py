@@ -31,6 +31,9 @@ class PlanOptions:
             run one order: there only data binds collectives, and keeping stock's order may cost a lot of memory.
         spatial: Whether our packer places the temporaries of what comes out. Orders are then judged by the most bytes
             that live at once, which it reaches or nearly so, rather than by XLA's packing.
+        memory_budget_bytes: Temporary bytes that an order may need if it hides more communication behind computation
+            for it; 0: as few as hide what stock's order hides. Only platforms whose transfers run beside computation
+            have that choice.
         group: Names the processes that are to run one plan, where there are several (`inject.agreement`); or "".
         card: The GPU whose times orders for GPUs are compared by, one of `scheduling.cost.CARDS`.
     """
@@ -41,6 +44,7 @@ class PlanOptions:
     spatial: bool = False
     card: str = DEFAULT_CARD
     group: str = ""
+    memory_budget_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,9 @@ def _plan(serialized: bytes, options: PlanOptions) -> PlannedModule:
     if found.temp_bytes < start.temp_bytes:
         planned = serialize(stock, found.edits, found.orders, edited=found.module)
         verify(stock, planned, options.pin_collectives)
+    reasons = [] if planned is not None else ["no order found needs less than XLA's own"]
+    if 0 < options.memory_budget_bytes < found.temp_bytes:
+        reasons.append(f"no order found needs as little as the memory budget, {options.memory_budget_bytes} bytes")
     bound = module_lower_bound(found.module, found.lifetimes, options.pin_collectives)
     record = PlanRecord(
         module=stock.name,
@@ -65,7 +68,7 @@ def _plan(serialized: bytes, options: PlanOptions) -> PlannedModule:
         peak_live_bytes=max(found.lifetimes.under(found.known_orders).live_bytes()),
         lower_bound_bytes=bound if bound <= found.temp_bytes else 0,  # a bound that was beaten is none
         levers=("temporal",) if planned is not None else (),
-        reason="" if planned is not None else "no order found needs less than XLA's own",
+        reason="; ".join(reasons),
         plan_seconds=time.perf_counter() - started,
     )
     return PlannedModule(planned, record)

@@ -102,18 +102,67 @@ def _variants(start: Found, options: PlanOptions) -> Iterator[Found]:
 def _order(start: Found, options: PlanOptions) -> Found:
     """Orders every computation, callees before their callers, as the emulated allocation says."""
     found = start
-    for computation in found.module.computations:
-        if computation.id in found.lifetimes.dataflow.order and computation.is_scheduled:
-            found = _order_computation(found, computation, options)
+    for computation in _scheduled(found):
+        found = _order_computation(found, computation, options)
+    if options.memory_budget_bytes:
+        found = _within_budget(start, found, options)
     return found if found.temp_bytes < (1 - _NEGLIGIBLE) * start.temp_bytes else start
+
+
+def _scheduled(found: Found) -> list[Computation]:
+    return [c for c in found.module.computations if c.id in found.lifetimes.dataflow.order and c.is_scheduled]
+
+
+def _within_budget(start: Found, found: Found, options: PlanOptions) -> Found:
+    """What hides most communication within the budget, which may be less than stock hides.
+
+    If nothing is within it: `found` as it is, which hides as much as stock.
+    """
+    unbounded = found
+    budget = min(options.memory_budget_bytes, int((1 - _NEGLIGIBLE) * start.temp_bytes) - 1)
+    for computation in _scheduled(found):
+        if choices(computation) < _SMALLEST:
+            continue
+        region, now = _now(found, computation, options)
+        if (times := _times(found.module, computation, region, options)) is None:
+            continue
+        if found.temp_bytes > budget:
+            best = min((now, _reduce_memory(now, region, computation, options)), key=_Choice.key)
+        else:
+            best = _hide_more(now, region, times, budget, options)
+        if best is not now:
+            verify_order(region.graph, best.order)
+        found = best.found
+    return found if found.temp_bytes <= budget else unbounded
+
+
+def _now(found: Found, computation: Computation, options: PlanOptions) -> tuple[Region, "_Choice"]:
+    """The scheduling problem of a computation, and the order that it has."""
+    # Of the module's own order: what may share a buffer there is what the graph takes for granted.
+    others = {id: order for id, order in found.known_orders.items() if id != computation.id}
+    lifetimes = found.lifetimes.under(others)
+    region = extract(found.module, lifetimes, computation, pin_collectives=options.pin_collectives)
+    order = region.graph.incumbent
+    if computation.id in found.orders:
+        order = region.order(found.orders[computation.id])
+    return region, _Choice(found, order, region.graph.peak(order))
+
+
+def _hide_more(now: "_Choice", region: Region, times: overlap.Times, budget: int, options: PlanOptions) -> "_Choice":
+    """An order that exposes less communication within the budget, or the one that there is."""
+    # What lives in the callers, and beside the region, is not its to choose.
+    limit = budget - max(0, now.found.temp_bytes - now.peak_bytes)
+    for order in overlap.orders_within(region.graph, times, now.order, _moves(region, options), limit):
+        choice = _choice(now.found, region, order)
+        if choice.found.temp_bytes <= budget:
+            return choice
+    return now
 
 
 def _order_computation(found: Found, computation: Computation, options: PlanOptions) -> Found:
     if choices(computation) < _SMALLEST:
         return found
-    lifetimes = found.lifetimes.under(found.known_orders)
-    region = extract(found.module, lifetimes, computation, pin_collectives=options.pin_collectives)
-    stock = _Choice(found, region.graph.incumbent, region.graph.peak(region.graph.incumbent))
+    region, stock = _now(found, computation, options)
     if (times := _times(found.module, computation, region, options)) is not None:
         best = _hide_communication(stock, region, times, options)
     else:
@@ -144,10 +193,14 @@ def _reduce_memory(stock: "_Choice", region: Region, computation: Computation, o
 
 def _hide_communication(stock: "_Choice", region: Region, times: overlap.Times, options: PlanOptions) -> "_Choice":
     """The order of least memory among those that expose no more communication than stock's."""
-    effort = int(options.budget_seconds * _OVERLAP_MOVES_PER_SECOND)
-    moves = min(effort, _OVERLAP_MOVES_PER_NODE * region.graph.nodes)
-    orders = overlap.hiding_orders(region.graph, times, moves)
+    orders = overlap.hiding_orders(region.graph, times, _moves(region, options))
     return min([stock, *(_choice(stock.found, region, order) for order in orders)], key=_Choice.key)
+
+
+def _moves(region: Region, options: PlanOptions) -> int:
+    """Effort of a search for orders that hide communication."""
+    effort = int(options.budget_seconds * _OVERLAP_MOVES_PER_SECOND)
+    return min(effort, _OVERLAP_MOVES_PER_NODE * region.graph.nodes)
 
 
 class _Choice(NamedTuple):

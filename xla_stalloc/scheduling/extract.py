@@ -3,13 +3,15 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from xla_stalloc.hlo import Computation, Instruction, Module
 from xla_stalloc.hlo.barriers import BARRIER
 from xla_stalloc.lifetimes import Kind, Lifetimes, Value
 from xla_stalloc.lifetimes.dataflow import sequential_callees
 from xla_stalloc.lifetimes.program import uses
 from xla_stalloc.scheduling import constraints
-from xla_stalloc.scheduling.graph import Buffer, Graph
+from xla_stalloc.scheduling.graph import Buffer, Graph, Int64Array
 
 # Take no time and no memory: each stays with the instruction whose value it names.
 _NAMES = frozenset(("bitcast", "get-tuple-element"))
@@ -38,6 +40,11 @@ class Region:
     def sequence(self, order: Iterable[int]) -> list[int]:
         """Instruction ids of the whole computation when the nodes run in `order`."""
         return [*self.first, *(id for node in order for id in self.members[int(node)])]
+
+    def order(self, sequence: Iterable[int]) -> Int64Array:
+        """The order of the nodes in what `sequence` made: its inverse."""
+        place = {id: step for step, id in enumerate(sequence)}
+        return np.array(sorted(range(self.graph.nodes), key=lambda node: place[self.members[node][0]]), np.int64)
 
 
 class _Nodes:

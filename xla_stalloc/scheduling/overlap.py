@@ -25,6 +25,7 @@ _DESIGN = ((Fraction(1), 4), (Fraction(3), 1))  # communication times of the sea
 _RUNS = ((200, 8), (40, 4), (4, 2))  # the effort divided by this, and how many runs of it
 _STARTS = 2  # orders of least memory to start from
 _LIMITS = tuple(Fraction(percent, 100) for percent in (100, 104, 110, 120, 140, 170, 200))  # of the least memory
+_BELOW = tuple(Fraction(percent, 100) for percent in (100, 95, 90, 80))  # of a budget, for what packing loses
 _NOISE = tuple(Fraction(percent, 100) for percent in (55, 67, 82, 100, 122, 149, 182))  # log-normal, about 40 %
 _NOISE_SEED = 7
 
@@ -94,6 +95,33 @@ def times(computation: Computation, members: Sequence[Sequence[int]], costs: Cos
     return Times(compute, communication, waits_for)
 
 
+def orders_within(graph: Graph, known: Times, start: Int64Array, moves: int, limit: int) -> list[Int64Array]:
+    """Orders that expose less communication than `start` and need about `limit` bytes at most, the best one first.
+
+    What they need when packed is for the caller to find out; some leave room for what packing loses.
+
+    Args:
+      graph: the problem.
+      known: times of its nodes.
+      start: the order to improve.
+      moves: effort of the longest search.
+      limit: bytes.
+    """
+    scenarios = _scenarios(known)
+
+    def exposed(order: Int64Array) -> int:
+        return sum(weight * _core.simulate(graph.kernel, streams, order)[1] for streams, weight in scenarios)
+
+    found = []
+    for below in (int(factor * limit) for factor in _BELOW):
+        for origin in (order for order in (start, graph.incumbent) if order is start or graph.peak(order) <= below):
+            within = max(below, graph.peak(origin))
+            for seed, (divisor, _) in enumerate(_RUNS):
+                found.append(_search(graph, scenarios, origin, within, moves // divisor, seed))
+    before = exposed(start)
+    return sorted((order for order in found if exposed(order) < before), key=exposed)
+
+
 def hiding_orders(graph: Graph, known: Times, moves: int) -> list[Int64Array]:
     """Orders of less memory that expose no more communication than the stock order, which is the graph's numbering.
 
@@ -110,18 +138,26 @@ def hiding_orders(graph: Graph, known: Times, moves: int) -> list[Int64Array]:
     if not starts:
         return []
     compared = Comparison(graph, known)
-    scenarios = [(known.streams(factor), weight) for factor, weight in _DESIGN]
-
-    def search(limit: int, moves: int, seed: int) -> Int64Array:
-        start = starts[seed % len(starts)].order
-        return _core.overlap_search(graph.kernel, scenarios, start, limit, moves, window=_WINDOW, seed=seed)
-
+    scenarios = _scenarios(known)
     for limit in (int(factor * starts[0].peak_bytes) for factor in _LIMITS):
         for divisor, runs in _RUNS if limit < stock_peak else ():
-            found = (search(limit, moves // divisor, seed) for seed in range(runs))
+            found = (
+                _search(graph, scenarios, starts[seed % len(starts)].order, limit, moves // divisor, seed)
+                for seed in range(runs)
+            )
             if holding := [order for order in found if compared.holds(order)]:
                 return holding
     return []
+
+
+def _scenarios(known: Times) -> list[tuple[_core.Streams, int]]:
+    return [(known.streams(factor), weight) for factor, weight in _DESIGN]
+
+
+def _search(
+    graph: Graph, scenarios: list[tuple[_core.Streams, int]], start: Int64Array, limit: int, moves: int, seed: int
+) -> Int64Array:
+    return _core.overlap_search(graph.kernel, scenarios, start, limit, moves, window=_WINDOW, seed=seed)
 
 
 class Comparison:
