@@ -1,0 +1,53 @@
+#include "calibrate.h"
+
+#include <vector>
+
+#include "host_memory.h"
+#include "state.h"
+
+namespace stalloc {
+namespace {
+
+void Destroy(abi::Event* event) {
+  if (event == nullptr) return;
+  auto await = Fresh<abi::EventAwaitArgs>();
+  await.event = event;
+  Try(TheState().vendor.api, &await);
+  auto destroy = Fresh<abi::EventDestroyArgs>();
+  destroy.event = event;
+  Try(TheState().vendor.api, &destroy);
+}
+
+}  // namespace
+
+void CalibrateHostMemory(abi::Client* client, abi::Device* device) {
+  const Vendor& vendor = TheState().vendor;
+  if (HostMemoryIsServed() || !AttachHostMemory(vendor.library).empty()) return;
+  const std::vector<char> data(kCalibrationBytes);
+  const int64_t size = kCalibrationBytes;
+  auto upload = Fresh<abi::ClientBufferFromHostBufferArgs>();
+  upload.client = client;
+  upload.data = data.data();
+  upload.type = abi::kBytes;
+  upload.dims = &size;
+  upload.num_dims = 1;
+  upload.host_buffer_semantics = abi::kImmutableOnlyDuringCall;  // no sharing of `data`: the vendor has to allocate
+  upload.device = device;
+  {
+    Calibration calibration(kCalibrationBytes);
+    if (!Has<abi::ClientBufferFromHostBufferArgs>(vendor.api)) return;
+    if (abi::Error* error = Call(vendor.api, &upload)) {
+      SetHostMemoryProblem("the upload that shows where device buffers are allocated failed: " +
+                           Consume(vendor.api, error));
+      return;
+    }
+    if (!calibration.Seen())
+      SetHostMemoryProblem("an upload was not seen to allocate: this vendor's memory is not the host's");
+  }
+  Destroy(upload.done_with_host_buffer);
+  auto destroy = Fresh<abi::BufferDestroyArgs>();
+  destroy.buffer = upload.buffer;
+  Try(vendor.api, &destroy);
+}
+
+}  // namespace stalloc

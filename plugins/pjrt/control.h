@@ -1,0 +1,54 @@
+// What the Python side calls, as plain C functions; xla_stalloc/inject/native.py declares them again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "abi.h"
+
+#define STALLOC_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace stalloc {
+
+// The plugin to wrap: what `stalloc_wrap` said, else the path in XLA_STALLOC_WRAPS. Empty, with a reason, if neither
+// names a file.
+struct Wanted {
+  std::string path;
+  std::string problem;
+};
+Wanted PluginToWrap();
+
+// The table of this copy of the library; a `Refusal` where nothing can be wrapped.
+const abi::Api* WrappedApi();
+
+}  // namespace stalloc
+
+// Names the plugin that GetPjrtApi wraps, or says why there is none (`path` null). Call it before JAX loads the plugin.
+STALLOC_EXPORT void stalloc_wrap(const char* path, const char* problem);
+
+// Serves the device memory of a library that is loaded already, without any plugin: jaxlib's own libjax_common.so.
+// Returns "" or what is in the way; the text lives until the next call of the same thread.
+STALLOC_EXPORT const char* stalloc_attach(const char* path);
+
+// Around an upload of `stalloc_calibration_bytes()` bytes by the calling thread.
+STALLOC_EXPORT uint64_t stalloc_calibration_bytes();
+STALLOC_EXPORT void stalloc_calibration_begin();
+STALLOC_EXPORT int stalloc_calibration_end();  // 1 if the allocation was seen
+
+// Why device memory is not served, or "". Lives until the next call of the same thread.
+STALLOC_EXPORT const char* stalloc_memory_problem();
+
+// Path of the copy of this library that acts for the process; call the functions of that copy.
+STALLOC_EXPORT const char* stalloc_acting_path();
+
+struct stalloc_figures {
+  uint64_t clients, compiles, loads, executions, uploads, buffers_destroyed, programs, loaded_executables, live_blocks;
+};
+STALLOC_EXPORT void stalloc_read_figures(stalloc_figures* figures);
+
+// Bytes, of the device at a position among the addressable ones; -1: memory whose device is not known.
+struct stalloc_memory {
+  int64_t bytes_in_use, peak_bytes_in_use, num_allocs, largest_alloc_size, bytes_limit;
+};
+// 0 if there never was such a device.
+STALLOC_EXPORT int stalloc_read_memory(int64_t device, stalloc_memory* memory);

@@ -1,0 +1,31 @@
+// Puts the wrapped table together.
+#include "control.h"
+#include "overrides.h"
+#include "refusal.h"
+#include "state.h"
+
+namespace stalloc {
+namespace {
+
+const abi::Api* Wrap() {
+  const Wanted wanted = PluginToWrap();
+  if (wanted.path.empty()) return Refusal(wanted.problem);
+  State& state = TheState();
+  state.vendor = LoadVendor(wanted.path);
+  if (state.vendor.api == nullptr) return Refusal(state.vendor.problem);
+  Table table(state.vendor.api);
+  OverrideClients(&table);
+  OverrideExecutables(&table);
+  OverrideBuffers(&table);
+  OverrideMemoryStats(&table);
+  return table.api();
+}
+
+}  // namespace
+
+const abi::Api* WrappedApi() {
+  static const abi::Api* const api = Wrap();
+  return api;
+}
+
+}  // namespace stalloc
