@@ -91,6 +91,12 @@ struct EventDestroyArgs : Head {
   Event* event;
 };
 
+struct EventIsReadyArgs : Head {
+  static constexpr size_t kSlot = 6;
+  Event* event;
+  bool is_ready;
+};
+
 struct EventAwaitArgs : Head {
   static constexpr size_t kSlot = 8;
   Event* event;
@@ -199,6 +205,12 @@ struct ExecutableDestroyArgs : Head {
   Executable* executable;
 };
 
+struct ExecutableNumOutputsArgs : Head {
+  static constexpr size_t kSlot = 44;
+  Executable* executable;
+  size_t num_outputs;
+};
+
 struct LoadedExecutableDestroyArgs : Head {
   static constexpr size_t kSlot = 50;
   LoadedExecutable* executable;
@@ -247,6 +259,12 @@ struct BufferCopyToDeviceArgs : Head {
   Buffer* buffer;
   Device* dst_device;
   Buffer* dst_buffer;
+};
+
+struct BufferReadyEventArgs : Head {
+  static constexpr size_t kSlot = 72;
+  Buffer* buffer;
+  Event* event;
 };
 
 struct BufferCopyToMemoryArgs : Head {

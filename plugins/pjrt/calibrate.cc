@@ -2,24 +2,11 @@
 
 #include <vector>
 
+#include "events.h"
 #include "host_memory.h"
 #include "state.h"
 
 namespace stalloc {
-namespace {
-
-void Destroy(abi::Event* event) {
-  if (event == nullptr) return;
-  auto await = Fresh<abi::EventAwaitArgs>();
-  await.event = event;
-  Try(TheState().vendor.api, &await);
-  auto destroy = Fresh<abi::EventDestroyArgs>();
-  destroy.event = event;
-  Try(TheState().vendor.api, &destroy);
-}
-
-}  // namespace
-
 void CalibrateHostMemory(abi::Client* client, abi::Device* device) {
   const Vendor& vendor = TheState().vendor;
   if (HostMemoryIsServed() || !AttachHostMemory(vendor.library).empty()) return;
@@ -44,7 +31,8 @@ void CalibrateHostMemory(abi::Client* client, abi::Device* device) {
     if (!calibration.Seen())
       SetHostMemoryProblem("an upload was not seen to allocate: this vendor's memory is not the host's");
   }
-  Destroy(upload.done_with_host_buffer);
+  Await(vendor.api, upload.done_with_host_buffer);
+  Destroy(vendor.api, upload.done_with_host_buffer);
   auto destroy = Fresh<abi::BufferDestroyArgs>();
   destroy.buffer = upload.buffer;
   Try(vendor.api, &destroy);

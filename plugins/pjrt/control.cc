@@ -7,6 +7,7 @@
 
 #include "host_memory.h"
 #include "one_copy.h"
+#include "recorder.h"
 #include "state.h"
 
 namespace stalloc {
@@ -21,6 +22,13 @@ const char* Keep(std::string text) {
   kept = std::move(text);
   return kept.c_str();
 }
+
+// Made at the first use and kept: blocks that it served may be released long after.
+Recorder& TheRecorder() {
+  static Recorder* const recorder = new Recorder(HostAllocator());
+  return *recorder;
+}
+static_assert(sizeof(stalloc_event) == sizeof(Event));
 
 thread_local Calibration* t_calibration = nullptr;
 
@@ -86,7 +94,18 @@ STALLOC_EXPORT void stalloc_read_figures(stalloc_figures* figures) {
   const auto programs = state.programs.figures();
   const auto& counters = state.counters;
   *figures = {counters.clients,           counters.compiles, counters.loads,  counters.executions, counters.uploads,
-              counters.buffers_destroyed, programs.programs, programs.loaded, state.blocks.size()};
+              counters.buffers_destroyed, programs.programs, programs.loaded, state.blocks.size(),
+              state.launches.figures().lost};
+}
+
+STALLOC_EXPORT void stalloc_record(int on) {
+  stalloc::Recorder& recorder = stalloc::TheRecorder();
+  recorder.Switch(on != 0);
+  if (on != 0) stalloc::ServeHostMemoryFrom(&recorder);
+}
+
+STALLOC_EXPORT uint64_t stalloc_take_events(stalloc_event* events, uint64_t limit) {
+  return stalloc::TheRecorder().Take(reinterpret_cast<stalloc::Event*>(events), limit);
 }
 
 STALLOC_EXPORT int stalloc_read_memory(int64_t device, stalloc_memory* memory) {

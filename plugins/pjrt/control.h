@@ -42,9 +42,18 @@ STALLOC_EXPORT const char* stalloc_memory_problem();
 STALLOC_EXPORT const char* stalloc_acting_path();
 
 struct stalloc_figures {
-  uint64_t clients, compiles, loads, executions, uploads, buffers_destroyed, programs, loaded_executables, live_blocks;
+  uint64_t clients, compiles, loads, executions, uploads, buffers_destroyed, programs, loaded_executables,
+      live_blocks, lost_launches;
 };
 STALLOC_EXPORT void stalloc_read_figures(stalloc_figures* figures);
+
+// What was asked for and released since `stalloc_record(1)`, in order; `stalloc_record(0)` ends it. For traces of a job.
+struct stalloc_event {
+  uint64_t program, execution, device, allocation, address, bytes;  // a release: only the address
+};
+STALLOC_EXPORT void stalloc_record(int on);
+// Takes out up to `limit` events; returns how many.
+STALLOC_EXPORT uint64_t stalloc_take_events(stalloc_event* events, uint64_t limit);
 
 // Bytes, of the device at a position among the addressable ones; -1: memory whose device is not known.
 struct stalloc_memory {

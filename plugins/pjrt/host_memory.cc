@@ -37,10 +37,10 @@ thread_local void* t_place = nullptr;
 
 void* Serve(size_t bytes, size_t alignment) {
   State& state = TheState();
-  Context* context = Current();
-  DeviceLedger* ledger = context == nullptr || context->ledger == nullptr ? &state.unattributed : context->ledger;
-  Allocator* allocator = g_allocator.load(std::memory_order_acquire);
-  void* pointer = allocator->Allocate(context == nullptr ? Key{} : context->NextKey(), bytes, alignment);
+  const Request request = Attribute(state.launches, bytes);
+  DeviceLedger* ledger = request.ledger == nullptr ? &state.unattributed : request.ledger;
+  Allocator* allocator = request.allocator == nullptr ? HostAllocator() : request.allocator;
+  void* pointer = allocator->Allocate(request.key, bytes, alignment);
   if (pointer == nullptr) return nullptr;
   ledger->Add(bytes);
   Block there;
@@ -89,8 +89,16 @@ std::string AttachHostMemory(void* library) {
   if (redirected.slots == 0) return *g_problem = redirected.problem;
   g_library = library;
   *g_problem = "no upload has shown yet where device buffers are allocated";
-  pthread_atfork([] { TheState().blocks.LockAll(); }, [] { TheState().blocks.UnlockAll(); },
-                 [] { TheState().blocks.UnlockAll(); });
+  // No lock of ours may be held by a thread that a child does not have.
+  auto lock_all = [] {
+    TheState().launches.Lock();
+    TheState().blocks.LockAll();
+  };
+  auto unlock_all = [] {
+    TheState().blocks.UnlockAll();
+    TheState().launches.Unlock();
+  };
+  pthread_atfork(lock_all, unlock_all, unlock_all);
   return "";
 }
 
@@ -120,6 +128,8 @@ void SetHostMemoryProblem(const std::string& problem) {
   std::lock_guard<std::mutex> lock(g_mutex);
   *g_problem = problem;
 }
+
+Allocator* HostAllocator() { return g_allocator.load(std::memory_order_acquire); }
 
 void ServeHostMemoryFrom(Allocator* allocator) {
   g_allocator.store(allocator == nullptr ? &g_system : allocator, std::memory_order_release);

@@ -38,6 +38,7 @@ void SetHostMemoryProblem(const std::string& problem);
 
 // Who serves from now on; blocks that are out go back to where they came from. Null: the system.
 void ServeHostMemoryFrom(Allocator* allocator);
+Allocator* HostAllocator();
 
 // Bytes of memory that this process may use: of the machine, or of its control group if that is less.
 size_t HostMemoryLimit();

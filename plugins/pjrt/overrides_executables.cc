@@ -1,8 +1,11 @@
 // Executables: compiled or loaded, they are known by fingerprint; executed, they are counted, and what they allocate
 // on the way is known to be theirs.
 #include <string_view>
+#include <utility>
 
 #include "context.h"
+#include "host_memory.h"
+#include "learning.h"
 #include "overrides.h"
 #include "state.h"
 
@@ -11,38 +14,37 @@ namespace {
 
 // The vendor's fingerprint of the executable if it has one, else one of what the executable was made from; 0 if there
 // is neither.
-uint64_t FingerprintOf(abi::LoadedExecutable* loaded, std::string_view source) {
-  const abi::Api* api = TheState().vendor.api;
-  uint64_t fingerprint = 0;
-  auto get = Fresh<abi::LoadedExecutableGetExecutableArgs>();
-  get.loaded_executable = loaded;
-  if (Has<abi::ExecutableFingerprintArgs>(api) && Try(api, &get)) {
-    auto args = Fresh<abi::ExecutableFingerprintArgs>();
-    args.executable = get.executable;
-    if (Try(api, &args) && args.executable_fingerprint_size > 0)
-      fingerprint = Fingerprint({args.executable_fingerprint, args.executable_fingerprint_size});
-    auto destroy = Fresh<abi::ExecutableDestroyArgs>();
-    destroy.executable = get.executable;
-    Try(api, &destroy);
-  }
-  return fingerprint != 0 || source.empty() ? fingerprint : Fingerprint(source);
+uint64_t FingerprintOf(abi::Executable* executable, std::string_view source) {
+  auto args = Fresh<abi::ExecutableFingerprintArgs>();
+  args.executable = executable;
+  if (executable != nullptr && Try(TheState().vendor.api, &args) && args.executable_fingerprint_size > 0)
+    return Fingerprint({args.executable_fingerprint, args.executable_fingerprint_size});
+  return source.empty() ? 0 : Fingerprint(source);
 }
 
-void Know(abi::LoadedExecutable* loaded, std::string_view source) {
+void Know(abi::LoadedExecutable* executable, std::string_view source) {
   State& state = TheState();
-  const uint64_t fingerprint = FingerprintOf(loaded, source);
-  if (fingerprint == 0) return;
-  auto args = Fresh<abi::LoadedExecutableAddressableDevicesArgs>();
-  args.executable = loaded;
-  if (!Try(state.vendor.api, &args)) args.num_addressable_devices = 0;
-  std::vector<uint32_t> positions;
-  std::vector<DeviceLedger*> ledgers;
-  for (size_t i = 0; i < args.num_addressable_devices; ++i) {
-    const Devices::Entry entry = state.devices.Find(args.addressable_devices[i]);
-    positions.push_back(entry.position);
-    ledgers.push_back(entry.ledger);
+  const abi::Api* api = state.vendor.api;
+  Loaded loaded;
+  auto devices = Fresh<abi::LoadedExecutableAddressableDevicesArgs>();
+  devices.executable = executable;
+  if (!Try(api, &devices)) devices.num_addressable_devices = 0;
+  for (size_t i = 0; i < devices.num_addressable_devices; ++i) {
+    const Devices::Entry entry = state.devices.Find(devices.addressable_devices[i]);
+    loaded.devices.push_back(entry.position);
+    loaded.ledgers.push_back(entry.ledger);
   }
-  state.programs.Add(loaded, fingerprint, std::move(positions), std::move(ledgers));
+  auto get = Fresh<abi::LoadedExecutableGetExecutableArgs>();
+  get.loaded_executable = executable;
+  if (!Try(api, &get)) get.executable = nullptr;
+  auto outputs = Fresh<abi::ExecutableNumOutputsArgs>();
+  outputs.executable = get.executable;
+  if (get.executable != nullptr && Try(api, &outputs)) loaded.outputs = outputs.num_outputs;
+  const uint64_t fingerprint = FingerprintOf(get.executable, source);
+  if (fingerprint != 0) state.programs.Add(executable, fingerprint, std::move(loaded));
+  auto destroy = Fresh<abi::ExecutableDestroyArgs>();
+  destroy.executable = get.executable;
+  if (get.executable != nullptr) Try(api, &destroy);
 }
 
 abi::Error* Compile(abi::ClientCompileArgs* args) {
@@ -73,6 +75,7 @@ abi::Error* Load(abi::ClientLoadArgs* args) {
 }
 
 abi::Error* Destroy(abi::LoadedExecutableDestroyArgs* args) {
+  if (const auto loaded = TheState().programs.Find(args->executable)) StopLearning(*loaded);
   TheState().programs.Remove(args->executable);
   return Call(TheState().vendor.api, args);
 }
@@ -82,15 +85,27 @@ abi::Error* Execute(abi::LoadedExecutableExecuteArgs* args) {
   state.counters.executions.fetch_add(1, std::memory_order_relaxed);
   const std::shared_ptr<const Loaded> loaded = state.programs.Find(args->executable);
   if (loaded == nullptr) return Call(state.vendor.api, args);
+  const uint64_t execution = loaded->program->executions.fetch_add(1, std::memory_order_relaxed);
+  // An executable without devices of its own (a portable one) is told its device with each call, and stays unattributed.
+  if (!HostMemoryIsServed() || loaded->devices.size() != args->num_devices) return Call(state.vendor.api, args);
+
+  const bool learns = BeginsToLearn(loaded->program);
   Context context;
-  context.program = loaded->program->fingerprint;
-  context.execution = loaded->program->executions.fetch_add(1, std::memory_order_relaxed);
-  if (!loaded->devices.empty()) {
-    context.device = loaded->devices[0];
-    context.ledger = loaded->ledgers[0];
+  context.launch = std::make_shared<Launch>(loaded, execution, HostAllocator());
+  context.waits = learns || context.launch->sizes() != nullptr;
+  if (context.waits) state.launches.Add(context.launch);
+  abi::Error* error;
+  {
+    // Several devices are served by threads of the vendor's, also for a program that runs at once.
+    Scope scope(args->num_devices == 1 ? &context : nullptr);
+    error = Call(state.vendor.api, args);
   }
-  Scope scope(&context);
-  return Call(state.vendor.api, args);
+  if (error != nullptr) state.launches.Remove(context.launch.get());
+  if (learns) {
+    const bool ended = args->num_devices == 1 && !context.waits;
+    LearnFrom(context.launch, error != nullptr ? nullptr : args->output_lists, ended);
+  }
+  return error;
 }
 
 }  // namespace

@@ -1,21 +1,19 @@
 #include "programs.h"
 
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 namespace stalloc {
 
-void Programs::Add(abi::LoadedExecutable* executable, uint64_t fingerprint, std::vector<uint32_t> devices,
-                   std::vector<DeviceLedger*> ledgers) {
+void Programs::Add(abi::LoadedExecutable* executable, uint64_t fingerprint, Loaded loaded) {
   std::unique_lock<std::shared_mutex> lock(mutex_);
   std::unique_ptr<Program>& program = programs_[fingerprint];
   if (program == nullptr) {
     program = std::make_unique<Program>();
     program->fingerprint = fingerprint;
   }
-  loaded_[executable] =
-      std::make_shared<const Loaded>(Loaded{program.get(), std::move(devices), std::move(ledgers)});
+  loaded.program = program.get();
+  loaded_[executable] = std::make_shared<const Loaded>(std::move(loaded));
 }
 
 void Programs::Remove(abi::LoadedExecutable* executable) {

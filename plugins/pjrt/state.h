@@ -1,6 +1,7 @@
 // What this process knows: one of each, never destroyed, since other threads go on while the process ends.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <shared_mutex>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "abi.h"
+#include "launches.h"
 #include "ledger.h"
 #include "live_blocks.h"
 #include "programs.h"
@@ -51,6 +53,7 @@ struct State {
   Counters counters;
   Devices devices;
   Programs programs;
+  Launches launches;
   LiveBlocks blocks;
   DeviceLedger unattributed;  // memory whose device is not known
 };

@@ -30,6 +30,14 @@ int main() {
   FIELD(PluginAttributesArgs, "PJRT_Plugin_Attributes_Args", num_attributes);
   SLOT(EventDestroyArgs, "PJRT_Event_Destroy");
   FIELD(EventDestroyArgs, "PJRT_Event_Destroy_Args", event);
+  SLOT(EventIsReadyArgs, "PJRT_Event_IsReady");
+  FIELD(EventIsReadyArgs, "PJRT_Event_IsReady_Args", event);
+  FIELD(EventIsReadyArgs, "PJRT_Event_IsReady_Args", is_ready);
+  SLOT(ExecutableNumOutputsArgs, "PJRT_Executable_NumOutputs");
+  FIELD(ExecutableNumOutputsArgs, "PJRT_Executable_NumOutputs_Args", num_outputs);
+  SLOT(BufferReadyEventArgs, "PJRT_Buffer_ReadyEvent");
+  FIELD(BufferReadyEventArgs, "PJRT_Buffer_ReadyEvent_Args", buffer);
+  FIELD(BufferReadyEventArgs, "PJRT_Buffer_ReadyEvent_Args", event);
   SLOT(EventAwaitArgs, "PJRT_Event_Await");
   FIELD(EventAwaitArgs, "PJRT_Event_Await_Args", event);
   SLOT(ClientCreateArgs, "PJRT_Client_Create");

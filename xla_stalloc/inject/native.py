@@ -6,6 +6,8 @@ import ctypes
 import functools
 import importlib.util
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,20 @@ class Figures(ctypes.Structure):
             "programs",
             "loaded_executables",
             "live_blocks",
+            "lost_launches",
         )
+    ]
+
+
+class Event(ctypes.Structure):
+    """A request for device memory, or a release: then only `address` is set.
+
+    ``program`` is the executable's fingerprint, 0 outside of executions; ``allocation`` counts the requests of one
+    execution on one device.
+    """
+
+    _fields_ = [
+        (name, ctypes.c_uint64) for name in ("program", "execution", "device", "allocation", "address", "bytes")
     ]
 
 
@@ -78,6 +93,8 @@ def _declare(library: Any) -> Any:
         "stalloc_memory_problem": (text, []),
         "stalloc_acting_path": (text, []),
         "stalloc_read_figures": (None, [ctypes.POINTER(Figures)]),
+        "stalloc_record": (None, [ctypes.c_int]),
+        "stalloc_take_events": (ctypes.c_uint64, [ctypes.POINTER(Event), ctypes.c_uint64]),
         "stalloc_read_memory": (ctypes.c_int, [ctypes.c_int64, ctypes.POINTER(Memory)]),
     }
     for name, (result, arguments) in signatures.items():
@@ -104,6 +121,23 @@ def memory(device: int) -> dict[str, int] | None:
     """
     read = Memory()
     return _as_dict(read) if library().stalloc_read_memory(device, ctypes.byref(read)) else None
+
+
+@contextmanager
+def recording() -> Iterator[list[dict[str, int]]]:
+    """Notes every request for device memory and every release, in order, until the context ends.
+
+    The list is filled when it ends: one dict of `Event`'s fields for each.
+    """
+    events: list[dict[str, int]] = []
+    library().stalloc_record(1)
+    try:
+        yield events
+    finally:
+        chunk = (Event * 4096)()
+        while count := library().stalloc_take_events(chunk, len(chunk)):
+            events.extend(_as_dict(event) for event in chunk[:count])
+        library().stalloc_record(0)
 
 
 def memory_problem() -> str:
