@@ -25,6 +25,10 @@ Request OnVendorsThread(Launches& launches, size_t bytes) {
   // A program whose sizes are being learnt may ask for anything, until it ends.
   if (burst.launch != nullptr && burst.launch->sizes() == nullptr && burst.launch->HasEnded(burst.device))
     burst.launch = nullptr;
+  if (burst.launch != nullptr && !burst.launch->Expects(burst.device, bytes)) {
+    burst.launch->EndHere(burst.device);
+    burst.launch = nullptr;
+  }
   if (burst.launch == nullptr) {
     size_t device = 0;
     if (std::shared_ptr<Launch> next = launches.Begin(bytes, &device)) burst = {std::move(next), device};

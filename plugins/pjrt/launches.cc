@@ -33,6 +33,22 @@ Key Launch::NextKey(size_t device, size_t bytes) {
   return key;
 }
 
+bool Launch::Expects(size_t device, size_t bytes) const {
+  if (sizes_ == nullptr) return true;
+  std::lock_guard<std::mutex> lock(mutex_);
+  const size_t next = asked_[device].size();
+  return next < sizes_->size() && (*sizes_)[next] == bytes;
+}
+
+void Launch::EndHere(size_t device) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const size_t count = asked_[device].size();
+  const auto known = std::atomic_load(&loaded_->program->sizes);
+  if (known == nullptr || known->size() <= count) return;
+  auto shorter = std::make_shared<const std::vector<size_t>>(known->begin(), known->begin() + count);
+  std::atomic_store(&loaded_->program->sizes, std::shared_ptr<const std::vector<size_t>>(std::move(shorter)));
+}
+
 bool Launch::IsComplete(size_t device) const {
   if (sizes_ == nullptr) return false;
   std::lock_guard<std::mutex> lock(mutex_);

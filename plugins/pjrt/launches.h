@@ -35,6 +35,11 @@ class Launch {
   const std::vector<size_t>* sizes() const { return sizes_.get(); }
   // The key of the next request of one device, and a note of its size.
   Key NextKey(size_t device, size_t bytes);
+  // Whether a device may ask for that many bytes next.
+  bool Expects(size_t device, size_t bytes) const;
+  // A device asked for no more than it has so far: from now on that is what is known of the program. A copy for an
+  // argument that could not be donated may have come on top when the program was learnt, and it comes last.
+  void EndHere(size_t device);
   // Whether a device has asked for everything.
   bool IsComplete(size_t device) const;
   // What was asked for, if all devices asked for the same; null otherwise.

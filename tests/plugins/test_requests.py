@@ -78,6 +78,25 @@ print(json.dumps([[e for e in same if not e["program"]], [e for e in same if e["
     assert [e["execution"] for e in temporaries] == list(range(2, 22))
 
 
+def test_a_copy_for_an_argument_that_cannot_be_donated_is_no_part_of_the_program(stalloc: Callable[..., Any]) -> None:
+    # numpy's memory, of whatever alignment, is the vendor's to read and not to write.
+    keys = stalloc(f"""DEVICES = 1
+{SETUP}
+aligned = np.zeros(256 * 256 + 16, np.float32)
+start = (-aligned.ctypes.data % 64) // 4
+borrowed = jax.device_put(aligned[start : start + 256 * 256].reshape(256, 256), everywhere, may_alias=True)
+w, value = step(borrowed, x)
+with native.recording() as events:
+    for _ in range(30):
+        w, value = step(w, x)
+    value.block_until_ready()
+counts = collections.Counter((e["program"] != 0, e["execution"]) for e in requests(events))
+print(json.dumps(sorted([known, execution, n] for (known, execution), n in counts.items())))
+""")
+    assert [execution for known, execution, _ in keys if known] == list(range(1, 31))
+    assert {count for known, _, count in keys if known} == {3}
+
+
 def test_programs_that_take_turns_keep_their_keys(stalloc: Callable[..., Any]) -> None:
     # Both ask for the same size first, and neither waits for the other.
     counted = stalloc(f"""DEVICES = 1
