@@ -73,7 +73,8 @@ with native.recording() as events:
 same = [e for e in requests(events) if e["bytes"] == bytes_]
 print(json.dumps([[e for e in same if not e["program"]], [e for e in same if e["program"]]]))
 """)
-    assert uploads, "how many depends on where numpy's memory happens to lie"
+    # How many uploads allocate depends on where numpy's memory happens to lie.
+    assert all(e["execution"] == 0 for e in uploads)
     assert len(temporaries) == 20
     assert [e["execution"] for e in temporaries] == list(range(2, 22))
 
