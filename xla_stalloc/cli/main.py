@@ -12,6 +12,7 @@ from xla_stalloc.cli.pack import pack
 from xla_stalloc.cli.pipeline import pipeline
 from xla_stalloc.cli.plan import plan
 from xla_stalloc.cli.train import train
+from xla_stalloc.cli.view import view
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,6 +32,7 @@ main.add_command(pack)
 main.add_command(pipeline)
 main.add_command(plan)
 main.add_command(train)
+main.add_command(view)
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,1 @@
+"""The memory map: time against address, a box for every buffer."""
