@@ -1,4 +1,4 @@
-"""Generate the `_pb2.py` and `_pb2.pyi` of every `.proto` here, or check that the committed ones are up to date.
+"""Generate the `_pb2.py` and `_pb2.pyi` of every `.proto` of the project, or check that the committed ones still fit.
 
     python -m xla_stalloc.hlo.schema.generate [--check]
 
@@ -19,7 +19,13 @@ from pathlib import Path
 COMPILER = "grpcio-tools==1.73.1"
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent.relative_to(PACKAGE_ROOT)
-PROTOS = (HERE / "cpu_executable.proto", HERE / "hlo.proto")
+EXPORTS = HERE.parents[1] / "report" / "exports" / "schema"
+PROTOS = (
+    HERE / "cpu_executable.proto",
+    HERE / "hlo.proto",
+    EXPORTS / "perfetto.proto",
+    EXPORTS / "pprof.proto",
+)
 GENERATED = [proto.with_name(f"{proto.stem}_pb2{suffix}") for proto in PROTOS for suffix in (".py", ".pyi")]
 
 
