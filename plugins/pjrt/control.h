@@ -35,6 +35,14 @@ STALLOC_EXPORT uint64_t stalloc_calibration_bytes();
 STALLOC_EXPORT void stalloc_calibration_begin();
 STALLOC_EXPORT int stalloc_calibration_end();  // 1 if the allocation was seen
 
+// An execution that is called by somebody else than through GetPjrtApi, on the first `devices` devices: what it asks for
+// between the two calls, and later on threads of its own, gets keys once the program is known. The first execution has
+// to be over when `stalloc_execution_end(execution, 1)` is called; the others may go on, with 0. Same thread, nested.
+STALLOC_EXPORT void* stalloc_execution_begin(uint64_t program, uint32_t devices);
+STALLOC_EXPORT void stalloc_execution_end(void* execution, int is_over);
+// Whether the program is known.
+STALLOC_EXPORT int stalloc_program_is_known(uint64_t program);
+
 // Why device memory is not served, or "". Lives until the next call of the same thread.
 STALLOC_EXPORT const char* stalloc_memory_problem();
 

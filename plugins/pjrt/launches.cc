@@ -60,8 +60,14 @@ void Launch::SetEnds(std::vector<abi::Event*> ends) {
   ends_ = std::move(ends);
 }
 
+void Launch::SetOver() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  over_ = true;
+}
+
 bool Launch::HasEnded(size_t device) const {
   std::lock_guard<std::mutex> lock(mutex_);
+  if (over_) return true;
   return device < ends_.size() && IsReady(TheState().vendor.api, ends_[device]);
 }
 

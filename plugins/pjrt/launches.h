@@ -46,6 +46,8 @@ class Launch {
   std::shared_ptr<const std::vector<size_t>> Learnt() const;
   // The vendor's events that say when each device is done; owned by this. None by default.
   void SetEnds(std::vector<abi::Event*> ends);
+  // All devices are done.
+  void SetOver();
   // Whether the end of a device's share is known and past.
   bool HasEnded(size_t device) const;
   ~Launch();
@@ -60,6 +62,7 @@ class Launch {
   mutable std::mutex mutex_;
   std::vector<std::vector<size_t>> asked_;  // guarded by mutex_; per device
   std::vector<abi::Event*> ends_;           // guarded by mutex_
+  bool over_ = false;                       // guarded by mutex_
   size_t begun_ = 0;                        // guarded by Launches::mutex_; devices that have begun to ask
 };
 

@@ -23,6 +23,7 @@ bool HasEnded(const Launch& launch) {
 
 void Publish(Program* program) {  // with its mutex held
   if (auto learnt = program->learning->Learnt()) std::atomic_store(&program->sizes, std::move(learnt));
+  program->learning->SetOver();
   TheState().launches.Remove(program->learning.get());
   program->learning = nullptr;
 }

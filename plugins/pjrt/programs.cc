@@ -7,13 +7,22 @@ namespace stalloc {
 
 void Programs::Add(abi::LoadedExecutable* executable, uint64_t fingerprint, Loaded loaded) {
   std::unique_lock<std::shared_mutex> lock(mutex_);
+  loaded.program = OfLocked(fingerprint);
+  loaded_[executable] = std::make_shared<const Loaded>(std::move(loaded));
+}
+
+Program* Programs::Of(uint64_t fingerprint) {
+  std::unique_lock<std::shared_mutex> lock(mutex_);
+  return OfLocked(fingerprint);
+}
+
+Program* Programs::OfLocked(uint64_t fingerprint) {
   std::unique_ptr<Program>& program = programs_[fingerprint];
   if (program == nullptr) {
     program = std::make_unique<Program>();
     program->fingerprint = fingerprint;
   }
-  loaded.program = program.get();
-  loaded_[executable] = std::make_shared<const Loaded>(std::move(loaded));
+  return program.get();
 }
 
 void Programs::Remove(abi::LoadedExecutable* executable) {

@@ -38,6 +38,8 @@ class Programs {
  public:
   // `loaded` without its program, which is the one with the fingerprint.
   void Add(abi::LoadedExecutable* executable, uint64_t fingerprint, Loaded loaded);
+  // The program with a fingerprint, made if it is new.
+  Program* Of(uint64_t fingerprint);
   void Remove(abi::LoadedExecutable* executable);
   // Null for an executable that came in some way that is not known here.
   std::shared_ptr<const Loaded> Find(abi::LoadedExecutable* executable) const;
@@ -48,6 +50,8 @@ class Programs {
   Figures figures() const;
 
  private:
+  Program* OfLocked(uint64_t fingerprint);
+
   mutable std::shared_mutex mutex_;
   std::unordered_map<abi::LoadedExecutable*, std::shared_ptr<const Loaded>> loaded_;
   std::unordered_map<uint64_t, std::unique_ptr<Program>> programs_;

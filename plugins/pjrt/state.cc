@@ -19,6 +19,12 @@ Devices::Entry Devices::Find(abi::Device* device) const {
   return found == devices_.end() ? Entry{} : found->second;
 }
 
+DeviceLedger* Devices::Ledger(uint32_t position) {
+  std::unique_lock<std::shared_mutex> lock(mutex_);
+  while (ledgers_.size() <= position) ledgers_.push_back(new DeviceLedger);
+  return ledgers_[position];
+}
+
 const DeviceLedger* Devices::At(uint32_t position) const {
   std::shared_lock<std::shared_mutex> lock(mutex_);
   return position < ledgers_.size() ? ledgers_[position] : nullptr;

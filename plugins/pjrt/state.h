@@ -30,6 +30,8 @@ class Devices {
   void Remove(abi::Device* const* devices, size_t count);
   // Without a ledger for a device that is not known.
   Entry Find(abi::Device* device) const;
+  // The ledger at a position, made if it is new: for devices of a client that is not ours.
+  DeviceLedger* Ledger(uint32_t position);
   // By position; null where no client ever had that many devices.
   const DeviceLedger* At(uint32_t position) const;
 
