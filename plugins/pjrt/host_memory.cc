@@ -22,6 +22,7 @@ SystemMemory g_system;
 std::atomic<Allocator*> g_allocator{&g_system};
 // Where device buffers are asked for; null until it is known.
 std::atomic<void*> g_place{nullptr};
+std::atomic<bool> g_is_child{false};
 std::mutex g_mutex;
 void* g_library = nullptr;  // guarded by g_mutex
 std::string* g_problem = new std::string("no vendor of XLA:CPU is attached");  // guarded by g_mutex
@@ -69,6 +70,7 @@ void HookedFree(void* pointer) {
   Block block;
   if (pointer == nullptr || !TheState().blocks.Remove(pointer, &block)) return std::free(pointer);
   block.ledger->Subtract(block.bytes);
+  if (block.allocator != &g_system && g_is_child.load(std::memory_order_relaxed)) return;
   block.allocator->Release(pointer);
 }
 
@@ -89,16 +91,14 @@ std::string AttachHostMemory(void* library) {
   if (redirected.slots == 0) return *g_problem = redirected.problem;
   g_library = library;
   *g_problem = "no upload has shown yet where device buffers are allocated";
-  // No lock of ours may be held by a thread that a child does not have.
-  auto lock_all = [] {
-    TheState().launches.Lock();
-    TheState().blocks.LockAll();
-  };
-  auto unlock_all = [] {
-    TheState().blocks.UnlockAll();
-    TheState().launches.Unlock();
-  };
-  pthread_atfork(lock_all, unlock_all, unlock_all);
+  // A child has one thread and a copy of everything. It gets memory from the system, and what others serve is not given
+  // back: their locks may be held by threads that the child does not have.
+  pthread_atfork([] { TheState().blocks.LockAll(); }, [] { TheState().blocks.UnlockAll(); },
+                 [] {
+                   TheState().blocks.UnlockAll();
+                   g_is_child = true;
+                   g_place = nullptr;
+                 });
   return "";
 }
 

@@ -81,9 +81,6 @@ class Launches {
   };
   Figures figures() const;
 
-  void Lock() { mutex_.lock(); }
-  void Unlock() { mutex_.unlock(); }
-
  private:
   // XLA:CPU lets no more than 32 executions of a device be under way: when a call returns, those before have begun.
   static constexpr size_t kUnderWay = 33;

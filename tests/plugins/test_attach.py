@@ -119,7 +119,8 @@ print(json.dumps([before, after, "on purpose" in message, float(jax.jit(lambda v
 
 def test_a_child_process_goes_on(jaxlib: Callable[..., Any]) -> None:
     # While other threads allocate, so that one of them might hold a lock at the fork.
-    assert jaxlib("""
+    assert (
+        jaxlib("""
 import threading
 attach()
 f, stop = jax.jit(step), False
@@ -143,13 +144,17 @@ stop = True
 for thread in threads:
     thread.join()
 print(json.dumps(codes))
-""") == [7] * 20
+""")
+        == [7] * 20
+    )
 
 
 @pytest.mark.parametrize("end", ["sys.exit(0)", "os.kill(os.getpid(), __import__('signal').SIGTERM)", "pass"])
 def test_a_process_may_end_while_it_executes(end: str, run: Callable[..., Any], wrapper: Path) -> None:
     code = -15 if "SIGTERM" in end else 0
-    run(SETUP + f"""
+    run(
+        SETUP
+        + f"""
 attach()
 f = jax.jit(step)
 big = jnp.ones((1500, 1500))
@@ -157,7 +162,10 @@ f(big, big)
 for _ in range(8):
     big, _ = f(big, big)
 {end}
-""", code=code, JAX_PLATFORMS="cpu")
+""",
+        code=code,
+        JAX_PLATFORMS="cpu",
+    )
 
 
 def test_clear_backends_and_a_second_client(jaxlib: Callable[..., Any]) -> None:

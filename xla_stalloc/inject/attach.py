@@ -59,7 +59,9 @@ def keyed(compiled: Any) -> Callable[..., Any]:
     devices = len(executable.local_devices())
     text = executable.hlo_modules()[0].as_serialized_hlo_module_proto()
     if b"python_cpu_callback" in text:
-        raise AttachError("the program calls back into Python: its own memory cannot be told from that of uploads there")
+        raise AttachError(
+            "the program calls back into Python: its own memory cannot be told from that of uploads there"
+        )
     program = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") or 1
 
     def call(*args: Any, **kwargs: Any) -> Any:
