@@ -12,6 +12,7 @@ from xla_stalloc.cli.offload import offload
 from xla_stalloc.cli.pack import pack
 from xla_stalloc.cli.pipeline import pipeline
 from xla_stalloc.cli.plan import plan
+from xla_stalloc.cli.pool import pool
 from xla_stalloc.cli.train import train
 from xla_stalloc.cli.view import view
 
@@ -33,6 +34,7 @@ main.add_command(offload)
 main.add_command(pack)
 main.add_command(pipeline)
 main.add_command(plan)
+main.add_command(pool)
 main.add_command(train)
 main.add_command(view)
 

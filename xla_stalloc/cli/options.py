@@ -32,3 +32,20 @@ class MeshType(click.ParamType[MeshShape]):
         if match is None:
             self.fail(f"'{value}' is not a mesh; write data x model, such as 4x2", param, ctx)
         return MeshShape(int(match[1]), int(match[2] or 1))
+
+
+class BytesType(click.ParamType[int]):
+    """`64MB`, `1.5GiB` or `4096`: bytes."""
+
+    name = "SIZE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parses the text; what is no size is a usage error."""
+        if isinstance(value, int):
+            return value
+        from xla_stalloc.report.sizes import parse
+
+        try:
+            return parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
