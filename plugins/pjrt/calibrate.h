@@ -5,8 +5,11 @@
 
 namespace stalloc {
 
-// Attaches the vendor's host memory and uploads one buffer to the client's first device. Where that shows nothing, the
-// vendor stays untouched and `HostMemoryProblem` says why. Does nothing once host memory is served.
-void CalibrateHostMemory(abi::Client* client, abi::Device* device);
+// Attaches the vendor's memory and uploads one buffer to the client's first device. Where that shows nothing, the vendor
+// stays untouched and `MemoryProblem` says why. Does nothing once memory is served.
+void CalibrateMemory(abi::Client* client, abi::Device* device);
+
+// Whether requests for device memory come here.
+bool MemoryIsServed();
 
 }  // namespace stalloc

@@ -85,7 +85,7 @@ STALLOC_EXPORT int stalloc_calibration_end() {
   return seen;
 }
 
-STALLOC_EXPORT const char* stalloc_memory_problem() { return stalloc::Keep(stalloc::HostMemoryProblem()); }
+STALLOC_EXPORT const char* stalloc_memory_problem() { return stalloc::Keep(stalloc::MemoryProblem()); }
 
 STALLOC_EXPORT const char* stalloc_acting_path() { return stalloc::PathOfTheOneCopy(); }
 

@@ -119,12 +119,12 @@ bool Calibration::Seen() const { return t_place != nullptr; }
 
 bool HostMemoryIsServed() { return g_place.load(std::memory_order_relaxed) != nullptr; }
 
-std::string HostMemoryProblem() {
+std::string MemoryProblem() {
   std::lock_guard<std::mutex> lock(g_mutex);
   return *g_problem;
 }
 
-void SetHostMemoryProblem(const std::string& problem) {
+void SetMemoryProblem(const std::string& problem) {
   std::lock_guard<std::mutex> lock(g_mutex);
   *g_problem = problem;
 }

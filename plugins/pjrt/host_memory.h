@@ -33,8 +33,8 @@ inline constexpr size_t kCalibrationBytes = 1'234'567;
 bool HostMemoryIsServed();
 
 // Why not, or "".
-std::string HostMemoryProblem();
-void SetHostMemoryProblem(const std::string& problem);
+std::string MemoryProblem();
+void SetMemoryProblem(const std::string& problem);
 
 // Who serves from now on; blocks that are out go back to where they came from. Null: the system.
 void ServeHostMemoryFrom(Allocator* allocator);

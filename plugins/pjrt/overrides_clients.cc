@@ -21,7 +21,7 @@ abi::Error* Create(abi::ClientCreateArgs* args) {
   state.counters.clients.fetch_add(1, std::memory_order_relaxed);
   const auto devices = DevicesOf(args->client);
   state.devices.Add(devices.addressable_devices, devices.num_addressable_devices);
-  if (devices.num_addressable_devices > 0) CalibrateHostMemory(args->client, devices.addressable_devices[0]);
+  if (devices.num_addressable_devices > 0) CalibrateMemory(args->client, devices.addressable_devices[0]);
   return nullptr;
 }
 

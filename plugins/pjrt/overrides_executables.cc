@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "calibrate.h"
 #include "context.h"
 #include "host_memory.h"
 #include "learning.h"
@@ -87,7 +88,7 @@ abi::Error* Execute(abi::LoadedExecutableExecuteArgs* args) {
   if (loaded == nullptr) return Call(state.vendor.api, args);
   const uint64_t execution = loaded->program->executions.fetch_add(1, std::memory_order_relaxed);
   // An executable without devices of its own (a portable one) is told its device with each call, and stays unattributed.
-  if (!HostMemoryIsServed() || loaded->devices.size() != args->num_devices) return Call(state.vendor.api, args);
+  if (!MemoryIsServed() || loaded->devices.size() != args->num_devices) return Call(state.vendor.api, args);
 
   const bool learns = BeginsToLearn(loaded->program);
   Context context;

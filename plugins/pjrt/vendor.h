@@ -46,6 +46,7 @@ struct Vendor {
   const abi::Api* api = nullptr;  // null: `problem` says why
   void* library = nullptr;        // handle of dlopen, never closed
   std::string path;
+  bool is_cuda = false;           // its calls of dlsym are led to cuda_memory.h
   std::string problem;
 };
 

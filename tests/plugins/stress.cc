@@ -46,7 +46,7 @@ void Load(const char* path) {
     EXPECT(calibration.Seen());
   }
   EXPECT(HostMemoryIsServed());
-  EXPECT(HostMemoryProblem().empty());
+  EXPECT(MemoryProblem().empty());
   void* scratch = g_scratch(kCalibrationBytes);
   EXPECT(TheState().blocks.size() == 0);
   g_free(scratch);
