@@ -54,7 +54,7 @@ def measured(name: str, path: Path, seconds: float) -> dict[str, Any]:
     started = time.perf_counter()
     fit = best_fit(items(problem.lower, problem.upper, problem.size), alignment)
     best_fit_seconds = time.perf_counter() - started
-    placement = solve(problem, seconds=seconds)
+    placement = solve(problem.problem(), seconds=seconds)
     return {
         "name": name,
         "buffers": len(problem.ids),

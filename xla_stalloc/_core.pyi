@@ -55,9 +55,16 @@ def lower_bound(graph: Graph) -> int:
     """A peak in bytes that no order beats."""
 
 def best_fit(
-    sizes: _Int64, interval_offsets: _Int64, starts: _Int64, ends: _Int64, ids: _Int64, alignment: int
+    sizes: _Int64,
+    interval_offsets: _Int64,
+    starts: _Int64,
+    ends: _Int64,
+    ids: _Int64,
+    alignment: int,
+    limit: int = ...,
+    seconds: float = ...,
 ) -> tuple[int, _Int64]:
-    """Height and offsets of XLA's heap; see ``xla_stalloc.packing.best_fit``."""
+    """Height and offsets of XLA's heap, see ``xla_stalloc.packing.best_fit``; from the limit up they mean nothing."""
 
 def first_fit(
     sizes: _Int64,
@@ -189,3 +196,48 @@ class TightSearch:
         """Spent so far."""
     def pack(self, capacity: int, work: int, seconds: float) -> tuple[Verdict, _Int64]:
         """Offsets of the items, none unless they fit. A later call goes on with what was learned."""
+
+class Sections:
+    """Time cut into largest sets of items that are alive together; see ``_core/sections.h``."""
+
+    def __init__(self, lower: _Int64, upper: _Int64, sizes: _Int64) -> None: ...
+    @property
+    def first(self) -> _Int64: ...
+    @property
+    def last(self) -> _Int64: ...
+    @property
+    def load(self) -> _Int64:
+        """Bytes alive in each section."""
+
+class SweepRule(enum.Enum):
+    """Where a sweep puts an item; see ``_core/sweep.h``."""
+
+    FIRST_FIT = 0
+    BEST_FIT = 1
+    TWO_ENDED = 2
+    AFFINE = 3
+
+class Sweep:
+    """Packing in the order of time, under a ceiling; see ``_core/sweep.h``."""
+
+    def __init__(self, sections: Sections, backward: bool) -> None: ...
+    def place(self, ceiling: int, rule: SweepRule, threshold: int, seconds: float) -> tuple[bool, _Int64]:
+        """Whether everything fits under the ceiling, and the offsets if so."""
+
+class OrderedFit:
+    """First fit of blocks in a given order; see ``_core/ordered_fit.h``."""
+
+    def __init__(self, sections: Sections, piece_offsets: _Int64, pieces: _Int64, alignments: _Int64) -> None: ...
+    def pin(self, piece: int, offset: int) -> None:
+        """A piece that lies where it lies; before anything is placed."""
+    def place(self, order: _Int64, limit: int, seconds: float) -> tuple[int, _Int64]:
+        """The height, and the offset of each block unless something ends above the limit."""
+    def fill(self, order: _Int64, limit: int, seconds: float) -> _Int64:
+        """The offset of each block, -1 for those that would end above the limit."""
+    def repair(self, order: _Int64, target: int, placements: int, seed: int, seconds: float) -> tuple[bool, _Int64]:
+        """Whether changes to the order made everything end at or below the target, and the offsets if so."""
+
+def first_conflict(
+    lower: _Int64, upper: _Int64, begin: _Int64, end: _Int64, owner: _Int64, same_slice_when_touching: bool
+) -> tuple[int, int]:
+    """Two buffers that overwrite each other, both -1 if there are none; see ``_core/conflicts.h``."""

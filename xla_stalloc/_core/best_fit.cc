@@ -9,6 +9,7 @@
 #include <nanobind/stl/pair.h>
 
 #include "arrays.h"
+#include "occupancy.h"
 
 namespace xla_stalloc {
 
@@ -16,40 +17,12 @@ namespace {
 
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
-using Range = std::pair<std::int64_t, std::int64_t>;  // of offsets, [begin, end)
-
-// Disjoint ranges, ascending; ranges that touch become one, so a well-filled heap stays a handful of ranges.
-class RangeSet {
- public:
-  void insert(Range range) {
-    auto begin = std::lower_bound(ranges_.begin(), ranges_.end(), range.first,
-                                  [](const Range& r, std::int64_t offset) { return r.second < offset; });
-    auto end = begin;
-    for (; end != ranges_.end() && end->first <= range.second; ++end) {
-      range.first = std::min(range.first, end->first);
-      range.second = std::max(range.second, end->second);
-    }
-    if (begin == end) {
-      ranges_.insert(begin, range);
-    } else {
-      *begin = range;
-      ranges_.erase(begin + 1, end);
-    }
-  }
-
-  const std::vector<Range>& ranges() const { return ranges_; }
-
- private:
-  std::vector<Range> ranges_;
-};
-
 // The union of sets that are added one by one: equal-sized ones are merged first, as in a merge sort.
 class Union {
  public:
   void clear() { depth_ = 0; }
 
   void add(const std::vector<Range>& ranges) {
-    if (ranges.empty()) return;
     if (depth_ == stack_.size()) stack_.emplace_back();
     stack_[depth_++].assign(ranges.begin(), ranges.end());
     while (depth_ > 1 && stack_[depth_ - 2].size() <= 2 * stack_[depth_ - 1].size()) merge_top();
@@ -84,44 +57,6 @@ class Union {
   std::vector<Range> scratch_;
 };
 
-// Which offsets are used at any time in a span: a segment tree over time that holds offsets rather than items.
-class Occupancy {
- public:
-  explicit Occupancy(int times) {
-    while (leaves_ < times) leaves_ *= 2;
-    covered_.resize(2 * leaves_);
-    touched_.resize(2 * leaves_);
-  }
-
-  void insert(int first, int last, Range range) {
-    walk(1, 0, leaves_ - 1, first, last, [&](int tree, bool inside) {
-      touched_[tree].insert(range);
-      if (inside) covered_[tree].insert(range);
-    });
-  }
-
-  void collect(int first, int last, Union& used) const {
-    walk(1, 0, leaves_ - 1, first, last,
-         [&](int tree, bool inside) { used.add((inside ? touched_ : covered_)[tree].ranges()); });
-  }
-
- private:
-  // Visits the trees that lie inside [first, last], and those above them.
-  template <typename Visit>
-  void walk(int tree, int begin, int end, int first, int last, const Visit& visit) const {
-    const bool inside = first <= begin && end <= last;
-    visit(tree, inside);
-    if (inside) return;
-    const int middle = (begin + end) / 2;
-    if (first <= middle) walk(2 * tree, begin, middle, first, last, visit);
-    if (last > middle) walk(2 * tree + 1, middle + 1, end, first, last, visit);
-  }
-
-  int leaves_ = 1;
-  std::vector<RangeSet> covered_;  // of each tree: offsets used during all of it
-  std::vector<RangeSet> touched_;  // of each tree: offsets used during some of it
-};
-
 // The start of the smallest hole that takes the size, the lowest one on a tie.
 std::int64_t best_hole(const std::vector<Range>& used, std::int64_t size) {
   std::int64_t offset = -1, least = kEndless, free_from = 0;
@@ -138,20 +73,22 @@ std::int64_t best_hole(const std::vector<Range>& used, std::int64_t size) {
 
 // Items in this order; gives up, with at least that height, once the heap is as high as `limit`.
 Placement place(const Heap& heap, const std::vector<std::int32_t>& order, const std::vector<std::int32_t>& firsts,
-                const std::vector<std::int32_t>& lasts, int times, std::int64_t limit) {
+                const std::vector<std::int32_t>& lasts, int times, std::int64_t limit, Stop* stop) {
   Placement placement{0, std::vector<std::int64_t>(heap.sizes.size(), 0)};
   Occupancy occupancy(times);
   Union used;
   for (const std::int32_t item : order) {
     const std::int64_t size = heap.sizes[item];
     used.clear();
-    for (const std::int32_t life : heap.lives[item]) occupancy.collect(firsts[life], lasts[life], used);
+    for (const std::int32_t life : heap.lives[item])
+      occupancy.collect(firsts[life], lasts[life], [&](const std::vector<Range>& ranges) { used.add(ranges); });
     const std::int64_t offset = best_hole(used.ranges(), size);
     // Space up to the next aligned offset is of no use to anyone: count it as used.
     const std::int64_t end = (offset + size + heap.alignment - 1) / heap.alignment * heap.alignment;
     for (const std::int32_t life : heap.lives[item]) occupancy.insert(firsts[life], lasts[life], {offset, end});
     placement.offsets[item] = offset;
     placement.height = std::max(placement.height, offset + size);
+    if (stop != nullptr && (*stop)()) placement.height = limit;
     if (placement.height >= limit) break;
   }
   return placement;
@@ -159,7 +96,7 @@ Placement place(const Heap& heap, const std::vector<std::int32_t>& order, const 
 
 }  // namespace
 
-Placement best_fit(const Heap& heap, std::int64_t limit) {
+Placement best_fit(const Heap& heap, std::int64_t limit, Stop* stop) {
   std::vector<std::int64_t> times(heap.starts);
   times.insert(times.end(), heap.ends.begin(), heap.ends.end());
   std::sort(times.begin(), times.end());
@@ -195,8 +132,8 @@ Placement best_fit(const Heap& heap, std::int64_t limit) {
   const auto temporal = sorted_by([&](int i) { return std::make_tuple(-overall[i], -heap.sizes[i], heap.ids[i]); });
 
   const int count = static_cast<int>(times.size());
-  Placement by_size = place(heap, spatial, firsts, lasts, count, limit);
-  Placement by_duration = place(heap, temporal, firsts, lasts, count, std::min(by_size.height, limit));
+  Placement by_size = place(heap, spatial, firsts, lasts, count, limit, stop);
+  Placement by_duration = place(heap, temporal, firsts, lasts, count, std::min(by_size.height, limit), stop);
   return by_duration.height < by_size.height ? by_duration : by_size;
 }
 
@@ -204,7 +141,9 @@ void register_best_fit(nb::module_& m) {
   m.def(
       "best_fit",
       [](const Input<std::int64_t>& sizes, const Input<std::int64_t>& life_offsets, const Input<std::int64_t>& starts,
-         const Input<std::int64_t>& ends, const Input<std::int64_t>& ids, std::int64_t alignment) {
+         const Input<std::int64_t>& ends, const Input<std::int64_t>& ids, std::int64_t alignment,
+         std::int64_t limit, double seconds) {
+        Stop stop(seconds);
         Placement placement;
         {
           nb::gil_scoped_release released;
@@ -213,12 +152,15 @@ void register_best_fit(nb::module_& m) {
           placement = best_fit({to_vector<std::int64_t>(sizes),
                                 {to_vector<std::int32_t>(life_offsets), std::move(lives)},
                                 to_vector<std::int64_t>(starts), to_vector<std::int64_t>(ends),
-                                to_vector<std::int64_t>(ids), alignment});
+                                to_vector<std::int64_t>(ids), alignment},
+                               limit, &stop);
         }
+        stop.rethrow();
         return std::make_pair(placement.height, to_numpy(placement.offsets));
       },
       nb::arg("sizes"), nb::arg("interval_offsets"), nb::arg("starts"), nb::arg("ends"), nb::arg("ids"),
-      nb::arg("alignment"));
+      nb::arg("alignment"), nb::arg("limit") = std::numeric_limits<std::int64_t>::max(),
+      nb::arg("seconds") = std::numeric_limits<double>::infinity());
 }
 
 }  // namespace xla_stalloc

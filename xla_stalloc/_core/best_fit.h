@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph.h"
+#include "stop.h"
 
 namespace xla_stalloc {
 
@@ -24,8 +25,10 @@ struct Placement {
 };
 
 // What XLA's buffer assignment computes: the lower of the spatial and the temporal order, the spatial one on a tie.
-// It may give up on heaps of `limit` bytes or more: the height is then at least that, the offsets mean nothing.
-Placement best_fit(const Heap& heap, std::int64_t limit = std::numeric_limits<std::int64_t>::max());
+// It may give up on heaps of `limit` bytes or more, or when told to stop: the height is then at least the limit, the
+// offsets mean nothing.
+Placement best_fit(const Heap& heap, std::int64_t limit = std::numeric_limits<std::int64_t>::max(),
+                   Stop* stop = nullptr);
 
 void register_best_fit(nanobind::module_& m);
 

@@ -3,6 +3,7 @@
 
 #include "assignment.h"
 #include "best_fit.h"
+#include "conflicts.h"
 #include "depth_first.h"
 #include "first_fit.h"
 #include "graph.h"
@@ -13,8 +14,11 @@
 #include "polish.h"
 #include "node_cut.h"
 #include "order_heap.h"
+#include "ordered_fit.h"
 #include "overlap_search.h"
+#include "sections.h"
 #include "streams.h"
+#include "sweep.h"
 #include "tight_search.h"
 #include "tighten.h"
 
@@ -36,4 +40,8 @@ NB_MODULE(_core, m) {
   xla_stalloc::register_streams(m);
   xla_stalloc::register_overlap_search(m);
   xla_stalloc::register_tight_search(m);
+  xla_stalloc::register_conflicts(m);
+  xla_stalloc::register_sections(m);
+  xla_stalloc::register_sweep(m);
+  xla_stalloc::register_ordered_fit(m);
 }

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "arrays.h"
+
 namespace xla_stalloc {
 
 namespace {
@@ -33,11 +35,29 @@ Sections::Sections(const std::vector<std::int64_t>& lower, const std::vector<std
       last[deaths[death++]] = count;
     }
   }
-  load.assign(count, 0);
+  load.assign(count + 1, 0);
   for (int item = 0; item < items; ++item) {
     duration[item] = upper[item] - lower[item];
-    for (int s = first[item]; s < last[item]; ++s) load[s] += size[item];
+    load[first[item]] += size[item];
+    load[last[item]] -= size[item];
   }
+  load.pop_back();  // nothing is alive after the last section
+  std::partial_sum(load.begin(), load.end(), load.begin());
+}
+
+void register_sections(nb::module_& m) {
+  nb::class_<Sections>(m, "Sections")
+      .def(
+          "__init__",
+          [](Sections* self, const Input<std::int64_t>& lower, const Input<std::int64_t>& upper,
+             const Input<std::int64_t>& sizes) {
+            new (self) Sections(to_vector<std::int64_t>(lower), to_vector<std::int64_t>(upper),
+                                to_vector<std::int64_t>(sizes));
+          },
+          nb::arg("lower"), nb::arg("upper"), nb::arg("sizes"))
+      .def_prop_ro("first", [](const Sections& self) { return to_numpy(self.first); }, nb::rv_policy::move)
+      .def_prop_ro("last", [](const Sections& self) { return to_numpy(self.last); }, nb::rv_policy::move)
+      .def_prop_ro("load", [](const Sections& self) { return to_numpy(self.load); }, nb::rv_policy::move);
 }
 
 }  // namespace xla_stalloc

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <nanobind/nanobind.h>
+
 namespace xla_stalloc {
 
 // Items of a packing problem. Sizes in whatever unit the capacity is in.
@@ -18,5 +20,7 @@ struct Sections {
   std::vector<std::int64_t> size, duration;  // of each item; duration in the unit of the lifetimes
   std::vector<std::int64_t> load;            // of each section: bytes alive
 };
+
+void register_sections(nanobind::module_& m);
 
 }  // namespace xla_stalloc

@@ -29,7 +29,7 @@ def pack(source: str, output: str, capacity: int | None, seconds: float, seed: i
         instance = instances.read(source)
     except instances.InstanceError as error:
         _fail(str(error))
-    placement = solve(instance, capacity, seconds, seed)
+    placement = solve(instance.problem(capacity), seconds, seed)
     try:
         instances.write(output, instance, placement.offsets)
     except OSError as error:

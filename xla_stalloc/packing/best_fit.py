@@ -46,8 +46,14 @@ def best_fit(items: Sequence[HeapItem], alignment: int) -> Packed:
         ValueError: an item has a negative size, no life, or a life that ends before it starts; or the alignment is not
             positive.
     """
+    heap = arrays(items, alignment)
     height, offsets = _core.best_fit(
-        **arrays(items, alignment), ids=_int64([item.id for item in items]), alignment=alignment
+        heap["sizes"],
+        heap["interval_offsets"],
+        heap["starts"],
+        heap["ends"],
+        _int64([item.id for item in items]),
+        alignment,
     )
     return Packed(height, tuple(offsets.tolist()))
 

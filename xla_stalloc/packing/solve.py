@@ -1,126 +1,80 @@
-"""A packing as low as time allows: best fit at once, first fit in many orders, an exact search of small problems."""
+"""A packing as low as time allows: the fastest solvers first, all of them until the lower bound is reached."""
 
 from __future__ import annotations
 
-import math
 import time
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xla_stalloc._core import Verdict
-from xla_stalloc.packing.best_fit import HeapItem, best_fit
-from xla_stalloc.packing.first_fit import DEFAULT_WORK, first_fit
-from xla_stalloc.packing.instance import Instance
-from xla_stalloc.packing.tight import MOST_ITEMS, TightPacker, max_load
-from xla_stalloc.packing.verify import verify_placement
+from xla_stalloc.packing import blocks as blocks_
+from xla_stalloc.packing import portfolio
+from xla_stalloc.packing.constrained import AroundObstacles
+from xla_stalloc.packing.incumbent import Incumbent
+from xla_stalloc.packing.placement import Placement, verify
+from xla_stalloc.packing.problem import Problem
 
 
-@dataclass(frozen=True)
-class Placement:
-    """Where each buffer goes.
+def solve(problem: Problem, seconds: float = 3.0, seed: int = 0) -> Placement:
+    """The lowest packing found in the time; each heap stops at its capacity, or at the lower bound.
 
-    Attributes:
-        offsets: int64[n], bytes.
-        height: bytes.
-        lower_bound: bytes that no packing can be below.
-        solver: what found it: "best fit", "first fit" or "exact search".
-        seconds: after which it was found.
-    """
+    Solvers that cannot handle a constraint of the problem are skipped. Every packing is checked by the verifier before
+    it is returned. Ctrl-C ends the search with the best so far.
 
-    offsets: NDArray[np.int64]
-    height: int
-    lower_bound: int
-    solver: str
-    seconds: float
-
-
-def solve(instance: Instance, capacity: int | None = None, seconds: float = 3.0, seed: int = 0) -> Placement:
-    """The lowest packing found in the time; stops at the capacity, or at the lower bound.
-
-    Every packing is checked by the verifier before it is returned. Ctrl-C ends the search with the best so far.
+    Args:
+        problem: what is to be packed.
+        seconds: for the search, about; a first packing is always found.
+        seed: of the order in which things are tried.
 
     Raises:
+        ValueError: pinned buffers are in each other's way, or in that of a forbidden region.
         PlacementError: a packing is wrong. It should not happen.
     """
-    started = time.perf_counter()
-    found = _best_fit(instance, started)
-    target = found.lower_bound if capacity is None else max(capacity, found.lower_bound)
-    exact = len(instance.size) <= MOST_ITEMS and _one_alignment(instance)
-    if found.height > target:
-        found = _first_fit(instance, found, target, started, seed, DEFAULT_WORK // 10 if exact else DEFAULT_WORK)
-    if found.height > target and exact:
-        found = _exact_search(instance, found, capacity, started, seconds, seed)
-    _verify(instance, found)
-    return found
+    end = time.perf_counter() + seconds
+    offsets = np.where(problem.pinned >= 0, problem.pinned, 0)
+    heap = np.zeros(len(problem.size), np.int64)
+    heights, bound, solvers, when = [0] * len(problem.heaps), 0, [], 0.0
+    for space in sorted({h.space for h in problem.heaps}):
+        numbers = [number for number, h in enumerate(problem.heaps) if h.space == space]
+        heap[problem.space == space] = numbers[0]
+        rows = np.flatnonzero((problem.space == space) & (problem.size > 0))
+        shared = blocks_.of(problem, rows, numbers[0]).bound if len(numbers) > 1 else 0
+        for number in numbers:
+            last = number == numbers[-1]
+            inside = rows if last else _first_heap(problem, rows, number, end - time.perf_counter())
+            best, least = _one_heap(problem, inside, number, end - time.perf_counter(), seed)
+            offsets[inside], heap[inside], heights[number] = best.offsets, number, best.height
+            bound += 0 if len(numbers) > 1 else least
+            if len(inside):
+                solvers.append(best.solver)
+            when += best.seconds
+            rows = np.setdiff1d(rows, inside, assume_unique=True)
+        bound += shared
+    placement = Placement(offsets, heap, tuple(heights), bound, " and ".join(dict.fromkeys(solvers)), when)
+    verify(problem, placement.offsets, placement.heap, placement.heights)
+    return placement
 
 
-def _best_fit(instance: Instance, started: float) -> Placement:
-    alignment = math.lcm(*instance.alignment.tolist())
-    packed = best_fit(_items(instance), alignment)
-    offsets = np.array(packed.offsets, np.int64)
-    height = int((offsets + instance.size).max(initial=0))
-    return Placement(
-        offsets,
-        height,
-        max_load(instance.lower, instance.upper, instance.size),
-        "best fit",
-        time.perf_counter() - started,
-    )
+def _one_heap(
+    problem: Problem, rows: NDArray[np.int64], number: int, seconds: float, seed: int
+) -> tuple[Incumbent, int]:
+    """The best packing of these buffers on this heap, by buffer, and the lower bound in bytes."""
+    blocks = blocks_.of(problem, rows, number)
+    capacity = problem.heaps[number].capacity
+    incumbent = Incumbent(blocks.heights, max(blocks.bound, capacity or 0), seconds)
+    bound = blocks.bound
+    if blocks.plain:
+        bound = portfolio.pack(blocks, incumbent, capacity, seed)
+    else:
+        incumbent.take(AroundObstacles(blocks, seed).packings(incumbent), "first fit")
+    incumbent.offsets = incumbent.offsets[blocks.block_of]
+    return incumbent, bound
 
 
-def _first_fit(instance: Instance, best: Placement, target: int, started: float, seed: int, work: int) -> Placement:
-    packed = first_fit(_items(instance), math.lcm(*instance.alignment.tolist()), target, work, seed)
-    if packed is None or packed.height >= best.height:
-        return best
-    offsets = np.array(packed.offsets, np.int64)
-    return Placement(offsets, packed.height, best.lower_bound, "first fit", time.perf_counter() - started)
-
-
-def _exact_search(
-    instance: Instance, start: Placement, capacity: int | None, started: float, seconds: float, seed: int
-) -> Placement:
-    packer = TightPacker(instance.lower, instance.upper, instance.size, instance.alignment, seed)
-    left = seconds - (time.perf_counter() - started)
-    best = start
-    if capacity is not None:
-        fit = packer.fit(capacity, seconds=left)
-        if fit.offsets is not None:
-            return _better(best, instance, fit.offsets, packer.lower_bound, started)
-        if fit.verdict is Verdict.INFEASIBLE:
-            return Placement(best.offsets, best.height, capacity + 1, best.solver, best.seconds)
-        return best
-    try:
-        for lower in packer.descend(seconds=left):
-            best = _better(best, instance, lower.offsets, lower.lower_bound, started)
-    except KeyboardInterrupt:
-        pass
-    return best
-
-
-def _better(
-    best: Placement, instance: Instance, offsets: NDArray[np.int64], lower_bound: int, started: float
-) -> Placement:
-    height = int((offsets + instance.size).max(initial=0))
-    bound = max(best.lower_bound, lower_bound)
-    if height >= best.height:
-        return Placement(best.offsets, best.height, bound, best.solver, best.seconds)
-    return Placement(offsets, height, bound, "exact search", time.perf_counter() - started)
-
-
-def _one_alignment(instance: Instance) -> bool:
-    return bool((instance.alignment.max(initial=1) % instance.alignment == 0).all())
-
-
-def _items(instance: Instance) -> list[HeapItem]:
-    columns = zip(instance.lower.tolist(), instance.upper.tolist(), instance.size.tolist(), strict=True)
-    return [HeapItem(size, ((lower, upper - 1),), number) for number, (lower, upper, size) in enumerate(columns)]
-
-
-def _verify(instance: Instance, placement: Placement) -> None:
-    """Each buffer's own alignment is checked here; the verifier knows one for all."""
-    if (placement.offsets % instance.alignment).any():
-        number = int((placement.offsets % instance.alignment != 0).argmax())
-        raise AssertionError(f"buffer {instance.ids[number]!r} is not aligned")
-    verify_placement(_items(instance), placement.offsets.tolist(), placement.height, 1)
+def _first_heap(problem: Problem, rows: NDArray[np.int64], number: int, seconds: float) -> NDArray[np.int64]:
+    """Which buffers go on this heap of a space that has more of them: all that it has room for."""
+    capacity = problem.heaps[number].capacity
+    if capacity is None:
+        return rows
+    blocks = blocks_.of(problem, rows, number)
+    return rows[AroundObstacles(blocks, 0).fill(capacity, seconds)[blocks.block_of]]

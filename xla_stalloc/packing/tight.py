@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from xla_stalloc import _core
 from xla_stalloc._core import Verdict
+from xla_stalloc.packing.problem import max_load
 
 MOST_ITEMS = 4_000
 """Beyond, the searches hardly ever get to the end of a branch, and they recurse as deep as there are items."""
@@ -215,13 +216,6 @@ def _check(
         raise ValueError(f"item {item} has an alignment of {alignment[item]}: it does not divide another, {coarsest}")
     if sum(map(int, size)) + len(size) * int(coarsest) >= UNLIMITED:
         raise ValueError(f"the items have {sum(map(int, size))} bytes in all: offsets are limited to {UNLIMITED}")
-
-
-def max_load(lower: NDArray[np.int64], upper: NDArray[np.int64], size: NDArray[np.int64]) -> int:
-    """Most that is live at once."""
-    times = np.concatenate([upper, lower])  # at the same time, what dies goes first
-    changes = np.concatenate([-size, size])
-    return int(np.cumsum(changes[np.argsort(times, kind="stable")]).max(initial=0))
 
 
 def _best_fit(lower: NDArray[np.int64], upper: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
