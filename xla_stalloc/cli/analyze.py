@@ -56,17 +56,7 @@ def analyze(source: str, name: str | None, plan: bool, top: int, as_json: bool) 
 
 def show(report: MemoryReport, top: int) -> None:
     """Prints a report as tables."""
-    from rich.text import Text
-
     from xla_stalloc.report.text import sections
 
-    console = terminal.stdout()
     for module in report.modules:
-        for section in sections(module, top):
-            table = terminal.table(section.title, *section.columns)
-            for row in section.rows:
-                table.add_row(*map(Text, row))  # as Text, since names may hold brackets
-            console.print(table if section.columns else Text(section.title, style="italic"))
-            for note in section.notes:
-                console.print(Text(note), soft_wrap=True)
-            console.print()
+        terminal.show(sections(module, top))

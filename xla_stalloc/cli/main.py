@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from xla_stalloc.cli.analyze import analyze
+from xla_stalloc.cli.diff import diff
 from xla_stalloc.cli.doctor import doctor
 from xla_stalloc.cli.export import export
 from xla_stalloc.cli.fit import fit
@@ -27,6 +28,7 @@ def main() -> None:
 
 
 main.add_command(analyze)
+main.add_command(diff)
 main.add_command(doctor)
 main.add_command(export)
 main.add_command(fit)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
+
+if TYPE_CHECKING:
+    from xla_stalloc.report.sizes import Growth
 
 
 class MeshShape(NamedTuple):
@@ -47,5 +50,22 @@ class BytesType(click.ParamType[int]):
 
         try:
             return parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class GrowthType(click.ParamType["Growth"]):
+    """`2%` or `64MB`: how much more there may be."""
+
+    name = "PERCENT|SIZE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Growth:
+        """Parses the text; what is neither is a usage error."""
+        from xla_stalloc.report.sizes import Growth, parse_growth
+
+        if isinstance(value, Growth):
+            return value
+        try:
+            return parse_growth(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)

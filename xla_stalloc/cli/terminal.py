@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from xla_stalloc.report.text import Section
 
 
 def stdout() -> Console:
@@ -24,6 +29,19 @@ def table(title: str, *columns: str) -> Table:
     for column in columns:
         made.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
     return made
+
+
+def show(sections: Iterable[Section]) -> None:
+    """Prints the sections of a report as tables."""
+    console = stdout()
+    for section in sections:
+        drawn = table(section.title, *section.columns)
+        for row in section.rows:
+            drawn.add_row(*map(Text, row))  # as Text, since names may hold brackets
+        console.print(drawn if section.columns else Text(section.title, style="italic"))
+        for note in section.notes:
+            console.print(Text(note), soft_wrap=True)
+        console.print()
 
 
 @contextmanager

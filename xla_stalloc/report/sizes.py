@@ -16,6 +16,10 @@ class Growth(NamedTuple):
     percent: float | None
     bytes: int | None
 
+    def __str__(self) -> str:
+        """As it is typed: `2%`, or bytes."""
+        return f"{self.percent:g}%" if self.percent is not None else f"{self.bytes:,} bytes"
+
     def allows(self, before: int, after: int) -> bool:
         """Whether `after` bytes are no more than `before` and what may be added."""
         allowed = before * self.percent / 100 if self.percent is not None else self.bytes
