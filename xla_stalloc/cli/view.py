@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from xla_stalloc.hlo import Module
     from xla_stalloc.report.map.boxes import MemoryMap
 
-_COLOURS = ("kind", "source")  # those of report.map.colours, which is not imported for --help
+_COLOURS = ("kind", "layer", "source")  # those of report.map.colours, which is not imported for --help
 
 
 @click.command()
@@ -23,7 +23,7 @@ _COLOURS = ("kind", "source")  # those of report.map.colours, which is not impor
 @click.option("-o", "--output", "page_path", type=click.Path(dir_okay=False), help="File for the page, map.html say.")
 @click.option("--png", "png_path", type=click.Path(dir_okay=False), help="File for a picture of it.")
 @click.option("--module", "name", help="Only the module of this name, e.g. jit_step.")
-@click.option("--color", "colour", type=click.Choice(_COLOURS), default="source", show_default=True)
+@click.option("--color", "colour", type=click.Choice(_COLOURS), default="kind", show_default=True)
 @click.option("--plan", is_flag=True, help="Also show what planning makes of it, side by side.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON with the figures instead of text.")
 def view(
@@ -42,7 +42,7 @@ def view(
     """
     if not (page_path or png_path):
         raise click.UsageError("give a file to write: -o map.html, --png map.png, or both")
-    from xla_stalloc.report.map.arena import arena
+    from xla_stalloc.report.map.arena import aligned, arena
     from xla_stalloc.report.map.boxes import memory_map
 
     with terminal.progress() as bar:
@@ -55,12 +55,14 @@ def view(
             bar.update(task, description="planning")
             planned, reason = _planned(modules)
             views += [arena(planned)] if planned else []
-        maps = [drawn for drawn, _ in views]
+        maps = aligned([drawn for drawn, _ in views])
         bar.update(task, description="writing")
         if page_path:
             from xla_stalloc.report.map.page import View, page
 
-            output.write(page_path, page([View(*found) for found in views], colour))
+            output.write(
+                page_path, page([View(drawn, parts) for drawn, (_, parts) in zip(maps, views, strict=True)], colour)
+            )
         if png_path:
             output.write(png_path, _picture(maps, colour))
     if as_json:

@@ -15,7 +15,7 @@ from xla_stalloc.hlo.barriers import without_barriers
 from xla_stalloc.lifetimes import of
 from xla_stalloc.report.analyze import analyze
 from xla_stalloc.report.map.allocations import BANDS
-from xla_stalloc.report.map.arena import arena
+from xla_stalloc.report.map.arena import aligned, arena
 from xla_stalloc.report.map.boxes import MemoryMap, memory_map
 from xla_stalloc.report.map.colours import SCHEMES, scheme
 from xla_stalloc.report.map.labels import labels
@@ -71,6 +71,11 @@ def test_the_plan_needs_no_more_and_is_packed_without_overlap(compiled: Any) -> 
     stock, planned = memory_map(module), planned_map(module)
     assert planned.title == "planned" and planned.temp_bytes <= stock.temp_bytes
     check(planned)
+    both = aligned([stock, planned])
+    for before, after in zip((stock, planned), both, strict=True):
+        check(after)
+        assert (after.temp_bytes, after.peak_bytes) == (before.temp_bytes, before.peak_bytes)
+    assert [(band.name, band.base) for band in both[0].bands] == [(band.name, band.base) for band in both[1].bands]
     assert planned.peak_bytes <= planned.temp_bytes
 
 

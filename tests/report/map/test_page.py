@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import pytest
 
 from xla_stalloc import hlo
-from xla_stalloc.report.map.arena import arena
+from xla_stalloc.report.map.arena import aligned, arena
 from xla_stalloc.report.map.boxes import MemoryMap, memory_map
 from xla_stalloc.report.map.page import View, page
 from xla_stalloc.report.map.planned import planned_map
@@ -55,7 +55,8 @@ def drawn() -> tuple[MemoryMap, MemoryMap]:
     ws = [jax.ShapeDtypeStruct((128, 128), jnp.float32)] * 4
     compiled = jax.jit(step, donate_argnums=0).lower(ws, jax.ShapeDtypeStruct((512, 128), jnp.float32)).compile()
     module = hlo.open(compiled)
-    return memory_map(module), planned_map(module)
+    stock, planned = aligned([memory_map(module), planned_map(module)])
+    return stock, planned
 
 
 @pytest.fixture

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from bokeh.palettes import turbo
 from numpy.typing import NDArray
 
 from xla_stalloc.report.map.boxes import MemoryMap
 from xla_stalloc.report.map.labels import Labels, Texts
+from xla_stalloc.report.scopes import number_of
 
 # The colours of Okabe and Ito (2008), which people with any colour vision can tell apart, then lighter ones of them.
 # fmt: off
@@ -20,9 +22,14 @@ _PALETTE = (
 )
 # fmt: on
 _REST = "#d9d9d9"
+_SHADES = 200  # of layers; more have to share
 
 
-_TELLS: Mapping[str, Callable[[Labels], Texts]] = {"kind": lambda told: told.band, "source": lambda told: told.source}
+_TELLS: Mapping[str, Callable[[Labels], Texts]] = {
+    "kind": lambda told: told.kind,
+    "layer": lambda told: told.layer,
+    "source": lambda told: told.source,
+}
 SCHEMES = tuple(_TELLS)
 
 
@@ -56,8 +63,10 @@ class Scheme:
 
 
 def scheme(by: str, drawn: MemoryMap, told: Labels) -> Scheme:
-    """Colours for what takes the most memory for the longest, and grey for the rest."""
+    """Colours for what takes the most memory for the longest, and grey for the rest; for layers, along a scale."""
     texts = _TELLS[by](told)
+    if by == "layer":
+        return _layers(texts)
     area = (drawn.end - drawn.start).astype(float) * drawn.size
     totals = np.bincount(texts.codes, weights=area, minlength=len(texts.table))
     ranked = np.argsort(-totals, kind="stable")[: len(_PALETTE)].tolist()
@@ -68,3 +77,14 @@ def scheme(by: str, drawn: MemoryMap, told: Labels) -> Scheme:
         colours.append(_REST)
     numbers = {texts.table[number]: place for place, number in enumerate(ranked)}
     return Scheme(by, tuple(names), tuple(colours), numbers)
+
+
+def _layers(texts: Texts) -> Scheme:
+    """Layers in their order, so that neighbours have colours that are neighbours."""
+    layers = sorted(filter(None, texts.table), key=number_of)
+    shades = min(len(layers), _SHADES)
+    numbers = {layer: place * shades // len(layers) for place, layer in enumerate(layers)}
+    names = [""] * shades
+    for layer, number in numbers.items():
+        names[number] = names[number] or layer
+    return Scheme("layer", (*names, "no layer"), (*turbo(shades), _REST), numbers)

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from xla_stalloc.lifetimes import Value
 from xla_stalloc.report.map.boxes import MemoryMap
+from xla_stalloc.report.map.kinds import kind_of
+from xla_stalloc.report.scopes import layer_of
 from xla_stalloc.report.sources import shortened, source_of
 
 _FRAMES = 12  # of a call stack; what is further out is the same for all
@@ -37,6 +39,8 @@ class Labels:
         dtype: as in HLO text.
         opcode: of the instruction.
         band: name of the band.
+        kind: what it is for, see `kinds.kind_of`.
+        layer: of the model, as far as the path of the operation tells.
         source: ``file:line`` in the user's program; of an argument, its name.
         op_name: path of the operation in the user's program.
         stack: the user's call stack, innermost frame first, a line for each.
@@ -47,6 +51,8 @@ class Labels:
     dtype: Texts
     opcode: Texts
     band: Texts
+    kind: Texts
+    layer: Texts
     source: Texts
     op_name: Texts
     stack: Texts
@@ -61,6 +67,10 @@ def labels(drawn: MemoryMap) -> Labels:
         dtype=intern(value.shape.element_type for value in values),
         opcode=intern(value.instruction.opcode for value in values),
         band=intern(drawn.bands[number].name for number in drawn.band.tolist()),
+        kind=intern(
+            kind_of(value, drawn.bands[number].name) for value, number in zip(values, drawn.band.tolist(), strict=True)
+        ),
+        layer=intern(map(_once(lambda value: value.instruction.op_name, _layer), values)),
         source=intern(shortened(source_of(value.instruction, value.index)) for value in values),
         op_name=intern(value.instruction.op_name for value in values),
         stack=intern(map(_once(lambda value: value.instruction.source_stack, _stack), values)),
@@ -85,6 +95,10 @@ def _once(key: Callable[[Value], object], tell: Callable[[Value], str]) -> Calla
         return known[found]
 
     return told
+
+
+def _layer(value: Value) -> str:
+    return layer_of(value.instruction.op_name)
 
 
 def _name(value: Value) -> str:

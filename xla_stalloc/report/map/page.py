@@ -39,11 +39,12 @@ from xla_stalloc.report.map.colours import SCHEMES, Scheme, scheme
 from xla_stalloc.report.map.labels import Labels, labels
 
 _MAP_HEIGHT, _CURVE_HEIGHT = 560, 170  # pixels
-_TEXTS = ("shape", "dtype", "opcode", "band", "source", "op_name", "stack")
+_LEGEND = 24  # colours that a legend names
+_TEXTS = ("shape", "dtype", "opcode", "band", "kind", "layer", "source", "op_name", "stack")
 _TOOLTIP = """
 <div style="max-width: 46em; font-size: 12px">
   <b>@name</b> = @opcode{custom}<br>
-  @shape{custom}, @dtype{custom}, in @band{custom}<br>
+  @shape{custom}, @dtype{custom}; @kind{custom} @layer{custom}, in @band{custom}<br>
   @bytes{custom} and @padding{custom} of padding, at address @bottom{custom}<br>
   live from @left{0,0} to @right{0,0}<br>
   @source{custom}<br>
@@ -85,7 +86,7 @@ def page(views: Sequence[View], colour_by: str = "kind") -> str:
     """The page as HTML.
 
     Args:
-        views: maps to be seen side by side, of equal height: stock, and the plan if there is one.
+        views: maps to be seen side by side, `arena.aligned`: stock, and the plan if there is one.
         colour_by: one of `SCHEMES`, to begin with; the others are a click away.
     """
     told = [labels(view.drawn) for view in views]
@@ -191,7 +192,7 @@ def _draw(view: View, told: Labels, found: Sequence[Scheme], by: str, shared: _S
     outline = plot.add_glyph(outlined, Quad(fill_color=None, line_color="#ff0000", line_width=2.5))
     outline.propagate_hover = False
     plot.add_tools(HoverTool(renderers=[renderer], tooltips=_TOOLTIP, formatters=shared.hovers, name="boxes"))
-    for band in drawn.bands[1:]:
+    for band in filter(lambda band: band.size, drawn.bands[1:]):
         plot.add_layout(Span(location=band.base, dimension="width", line_color="#333333", line_width=1))
         plot.add_layout(_text(0, band.base, f"{band.name} {size(band.size)}"))
     curve = _curve(view, plot, tools)
@@ -303,12 +304,14 @@ def _extents(views: Sequence[View], y_range: Range1d) -> RadioButtonGroup:
 def _legend(one: Scheme, views: Sequence[View], told: Sequence[Labels], visible: bool) -> Div:
     live = [one.live_at_peak(view.drawn, told_) for view, told_ in zip(views, told, strict=True)]
     items = []
-    for number, (name, colour) in enumerate(zip(one.names, one.colours, strict=True)):
+    ranked = sorted(range(len(one.names)), key=lambda number: -live[0][number])
+    for number in ranked[:_LEGEND]:
         counts = " / ".join(size(counted[number]) for counted in live)
-        swatch = f'<span style="background: {colour}; padding: 0 0.6em; margin-right: 0.4em"></span>'
-        items.append(
-            f'<span style="margin-right: 1.6em; white-space: nowrap">{swatch}{html.escape(name)} {counts}</span>'
-        )
+        swatch = f'<span style="background: {one.colours[number]}; padding: 0 0.6em; margin-right: 0.4em"></span>'
+        name = html.escape(one.names[number])
+        items.append(f'<span style="margin-right: 1.6em; white-space: nowrap">{swatch}{name} {counts}</span>')
+    if len(ranked) > _LEGEND:
+        items.append(f"and {len(ranked) - _LEGEND} more")
     text = f"<b>by {one.by}</b>, with bytes at the peak:<br>" + " ".join(items)
     return Div(text=text, visible=visible, sizing_mode="stretch_width", name=f"legend {one.by}")
 

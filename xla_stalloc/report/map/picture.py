@@ -23,7 +23,7 @@ _LEGEND = 12  # colours that the legend names
 _DOTS_PER_INCH = 150
 
 
-def picture(maps: Sequence[MemoryMap], colour_by: str = "source") -> bytes:
+def picture(maps: Sequence[MemoryMap], colour_by: str = "kind") -> bytes:
     """The temp allocations of the maps side by side as PNG, with their live bytes beneath.
 
     Args:
