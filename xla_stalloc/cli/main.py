@@ -7,6 +7,7 @@ import click
 from xla_stalloc.cli.analyze import analyze
 from xla_stalloc.cli.diff import diff
 from xla_stalloc.cli.doctor import doctor
+from xla_stalloc.cli.explain import explain
 from xla_stalloc.cli.export import export
 from xla_stalloc.cli.fit import fit
 from xla_stalloc.cli.offload import offload
@@ -30,6 +31,7 @@ def main() -> None:
 main.add_command(analyze)
 main.add_command(diff)
 main.add_command(doctor)
+main.add_command(explain)
 main.add_command(export)
 main.add_command(fit)
 main.add_command(offload)

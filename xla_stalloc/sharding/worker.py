@@ -18,7 +18,8 @@ from typing import Any, TextIO
 
 from xla_stalloc.inject import ledger, switch
 from xla_stalloc.plan.options import PLANNER_VERSION
-from xla_stalloc.sharding import cache, exhausted, mesh, program, topology
+from xla_stalloc.report.oom import parse as oom
+from xla_stalloc.sharding import cache, mesh, program, topology
 from xla_stalloc.sharding.errors import FitError
 from xla_stalloc.sharding.estimate import Estimate, estimate
 from xla_stalloc.sharding.fit import Fit
@@ -114,14 +115,14 @@ def _compile(lowered: Any, options: dict[str, Any], mode: str) -> dict[str, Any]
         compiled = lowered.compile(compiler_options=options or None)
     except Exception as error:
         text = str(error)
-        if not exhausted.is_exhausted(text):
+        if not oom.is_exhausted(text):
             lines = text.splitlines() or [type(error).__name__]
             raise FitError(f"the compiler failed: {lines[0]}") from error
-        told = exhausted.parse(text)
+        told = oom.parse(text)
         return {
             "exhausted": text.splitlines()[0],
-            "needed": told[0] if told else None,
-            "limit": told[1] if told else None,
+            "needed": told.needed_bytes if told else None,
+            "limit": told.limit_bytes if told else None,
             "compile_seconds": time.perf_counter() - started,
         }
     seconds = time.perf_counter() - started
