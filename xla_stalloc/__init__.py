@@ -24,8 +24,22 @@ if TYPE_CHECKING:
     from xla_stalloc.plan.record import PlanRecord
     from xla_stalloc.report.analyze import analyze
     from xla_stalloc.report.model import MemoryReport
+    from xla_stalloc.report.snapshot import snapshot
+    from xla_stalloc.report.step_peaks import step_peaks
 
-__all__ = ["MemoryPlan", "MemoryReport", "PlanRecord", "analyze", "disable", "enable", "jit", "plan", "records"]
+__all__ = [
+    "MemoryPlan",
+    "MemoryReport",
+    "PlanRecord",
+    "analyze",
+    "disable",
+    "enable",
+    "jit",
+    "plan",
+    "records",
+    "snapshot",
+    "step_peaks",
+]
 
 _HOMES = {
     "MemoryPlan": "xla_stalloc.plan.memory_plan",
@@ -36,6 +50,8 @@ _HOMES = {
     "enable": "xla_stalloc.inject.switch",
     "jit": "xla_stalloc.inject.jit",
     "records": "xla_stalloc.inject.ledger",
+    "snapshot": "xla_stalloc.report.snapshot",
+    "step_peaks": "xla_stalloc.report.step_peaks",
 }
 
 
