@@ -55,7 +55,7 @@ def test_csv_is_a_problem_that_can_be_packed(drawn: MemoryMap, tmp_path: Path) -
         if "while" not in {value.instruction.opcode for value in drawn.values} and not tables.any():
             assert there == live
     if problem.ids:
-        assert solve(problem, seconds=0.2).lower_bound >= drawn.peak_bytes
+        assert solve(problem.problem(), seconds=0.2).lower_bound >= drawn.peak_bytes
 
 
 def test_memory_viz_holds_plain_data_that_adds_up(drawn: MemoryMap) -> None:

@@ -172,6 +172,14 @@ def test_search_finds_outlines_and_centres(opened: Any, drawn: Any) -> None:
         "return [d.x_range.start, d.x_range.end, d.y_range.start, d.y_range.end]"
     )
     assert ranges[0] <= box[0] and box[1] <= ranges[1] and ranges[2] <= box[2] and box[3] <= ranges[3]
+    said = "return Bokeh.documents[0].get_model_by_name('found').text"
+    click = "Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(arguments[0])).el"
+    steps = []
+    for button in ("next", "next", "previous"):
+        opened.execute_script(f"{click}.shadowRoot.querySelector('button').click()", button)
+        steps.append(_wait(opened, said))
+    assert f": {name}" in steps[0] and steps[0] == steps[2]
+    assert steps[0].startswith("1 of ")
     _set(opened, "search", "value", "no such thing")
     assert _wait(opened, "return Bokeh.documents[0].get_model_by_name('found').text").startswith("0")
     _no_complaints(opened)
