@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import signal
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -241,3 +243,13 @@ def test_ctrl_c_leaves_the_best_so_far():
 def test_nothing_to_pack():
     placement = solve(Problem([], [], []))
     assert placement.heights == (0,) and placement.optimal and not len(placement.offsets)
+
+
+@pytest.mark.parametrize("count", [60, 6_000])
+def test_same_seed_and_rounds_same_packing(count):
+    problem = u_nets(np.random.default_rng(2), count)
+    first, again = (solve(problem, seconds=math.inf, seed=5, rounds=2) for _ in range(2))
+    assert first.height == again.height and (first.offsets == again.offsets).all()
+    constrained = replace(problem, group=np.where(np.arange(count) % 9, -1, np.arange(count) // 18))
+    first, again = (solve(constrained, seconds=math.inf, seed=5, rounds=2) for _ in range(2))
+    assert (first.offsets == again.offsets).all()

@@ -44,7 +44,7 @@ class AroundObstacles:
         self._birth = np.minimum.reduceat(blocks.lower, starts) if len(starts) else starts
         self._death = np.maximum.reduceat(blocks.upper, starts) if len(starts) else starts
 
-    def packings(self, incumbent: Incumbent) -> Iterator[NDArray[np.int64]]:
+    def packings(self, incumbent: Incumbent, rounds: int | None) -> Iterator[NDArray[np.int64]]:
         """First fits in plain orders, those orders repaired, and disturbed versions of the best one."""
         orders = list(self.orders())
         best, least = orders[0], MOST_BYTES
@@ -59,7 +59,7 @@ class AroundObstacles:
                 fits, found = self._fit.repair(order, incumbent.target, placements, round_, max(incumbent.left, 0))
                 if fits:
                     yield self._whole(found)
-        for _ in range(_RANDOM):
+        for _ in range(_RANDOM if rounds is None else rounds):
             if incumbent.left <= 0:
                 return
             order = self._disturbed(best)

@@ -56,13 +56,19 @@ class Incumbent:
             self.offsets, self.height, self.solver = offsets, height, solver
             self.seconds = time.perf_counter() - self._started
 
-    def take(self, packings: Iterable[NDArray[np.int64]], solver: str) -> None:
-        """Let a solver go on, packing by packing, until this is done or Ctrl-C is pressed; not at all if it is done."""
+    def take(self, packings: Iterable[NDArray[np.int64] | None], solver: str) -> None:
+        """Let a solver go on, packing by packing, until this is done or Ctrl-C is pressed; not at all if it is done.
+
+        Args:
+            packings: int64[n] each, bytes; None where the solver tried something that came to nothing.
+            solver: its name.
+        """
         if self.done and len(self.offsets) == len(self._size):
             return
         try:
             for offsets in packings:
-                self.offer(offsets, solver)
+                if offsets is not None:
+                    self.offer(offsets, solver)
                 if self.done:
                     return
         except KeyboardInterrupt:

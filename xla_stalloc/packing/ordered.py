@@ -5,6 +5,7 @@ Programs with one dominant peak reach the lower bound this way, whatever their s
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -15,6 +16,7 @@ from xla_stalloc.packing.incumbent import Incumbent
 
 _UNLIMITED = 1 << 62
 _PATIENCE = 0.1  # part of the time left for one repair
+_FIRST_PASSES = 4  # placements for each item before a repair is given up
 _SHAKES = 6  # in a row without a lower packing
 
 Order = NDArray[np.int64]
@@ -78,6 +80,27 @@ class Orders:
                     yield offsets
                 if incumbent.left <= 0:
                     return
+
+    def squeezed(self, incumbent: Incumbent) -> Iterator[NDArray[np.int64] | None]:
+        """The best packing from the bottom up, as an order that is repaired for lower and lower heights; has no end.
+
+        How far down the next target lies follows from what worked: a failure halves the step, more or less, until steps
+        are so small that more patience is due.
+        """
+        part, passes = 0.5, _FIRST_PASSES
+        for attempt in itertools.count():
+            order = np.argsort(incumbent.offsets, kind="stable")
+            target = incumbent.target + int((incumbent.height - incumbent.target) * part)
+            target = min(target, incumbent.height - 1)
+            seconds = incumbent.left * _PATIENCE
+            fits, offsets = self._fit.repair(order, target, passes * len(order), self._seed + attempt, seconds)
+            if fits:
+                part = max(part - 0.2, 0.0)
+            else:
+                part = 1 - (1 - part) * 0.6
+                if part > 0.99:
+                    part, passes = 0.5, 2 * passes
+            yield offsets if fits else None
 
     def shaken(self, incumbent: Incumbent) -> Iterator[NDArray[np.int64]]:
         """What there is, dropped to the floor and, upside down, to the ceiling, as long as that helps."""

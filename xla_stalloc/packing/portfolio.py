@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,16 @@ from xla_stalloc.packing.incumbent import Incumbent
 from xla_stalloc.packing.ordered import Orders
 from xla_stalloc.packing.problem import MOST_BYTES, max_load
 from xla_stalloc.packing.sweep import Sweeps
-from xla_stalloc.packing.tight import MOST_ITEMS, TightPacker
+from xla_stalloc.packing.tight import MOST_ITEMS, UNLIMITED, TightPacker
 
 _FEW = 100_000  # items for which the repair of an order takes less than a second or so
 
 
-def pack(blocks: Blocks, incumbent: Incumbent, capacity: int | None, seed: int) -> int:
+_TURNS = {"sweep": 8, "repaired first fit": 1}  # attempts in each round
+_WORK = 20_000_000  # of an exact search in each round, some tenths of a second
+
+
+def pack(blocks: Blocks, incumbent: Incumbent, capacity: int | None, seed: int, rounds: int | None) -> int:
     """Improve on the incumbent until it is done; the best lower bound that was proven, in bytes.
 
     Fast solvers come first: a sweep takes milliseconds where an order takes tenths of seconds.
@@ -32,6 +36,7 @@ def pack(blocks: Blocks, incumbent: Incumbent, capacity: int | None, seed: int) 
         incumbent: gets the packings.
         capacity: bytes; None if lower is always better.
         seed: of everything random.
+        rounds: of improvement at most.
     """
     coarsest = math.lcm(*set(blocks.alignment.tolist()))
     padded = -(-blocks.size // coarsest) * coarsest
@@ -49,19 +54,24 @@ def pack(blocks: Blocks, incumbent: Incumbent, capacity: int | None, seed: int) 
     orders = Orders(unpadded, blocks.size, blocks.alignment, seed)
     small = len(padded) <= MOST_ITEMS
     incumbent.take(sweeps.online(incumbent), "online fit")
-    incumbent.take(orders.straight(islice(orders.good(), 2), incumbent.target, incumbent), "first fit")
+    incumbent.take(orders.straight(itertools.islice(orders.good(), 2), incumbent.target, incumbent), "first fit")
     incumbent.take(sweeps.under_ceilings(incumbent), "sweep")
     if len(padded) <= _FEW:
         incumbent.take(orders.repaired(incumbent, range(1)), "repaired first fit")
     incumbent.take(_best_fit(blocks, coarsest, incumbent), "best fit")
     incumbent.take(orders.straight(orders.plain(), MOST_BYTES, incumbent), "first fit")
-    if small and (coarsest == blocks.alignment.max(initial=1)):
+    if small and coarsest == blocks.alignment.max(initial=1):
         incumbent.take(_neighbours(blocks, coarsest, incumbent, seed), "first fit")
         proofs = [bound]
-        incumbent.take(_exact(blocks, incumbent, capacity, seed, proofs), "exact search")
+        incumbent.take(_exact(blocks, incumbent, capacity, seed, rounds, proofs), "exact search")
         return max(proofs)
     incumbent.take(orders.shaken(incumbent), "shaken " + incumbent.solver)
-    incumbent.take(sweeps.at_random(incumbent), "sweep")
+    solvers = {"sweep": sweeps.at_random(incumbent), "repaired first fit": orders.squeezed(incumbent)}
+    round_ = 0
+    while not incumbent.done and round_ != rounds:
+        round_ += 1
+        for name, solver in solvers.items():
+            incumbent.take(itertools.islice(solver, _TURNS[name]), name)
     return bound
 
 
@@ -84,17 +94,18 @@ def _neighbours(blocks: Blocks, alignment: int, incumbent: Incumbent, seed: int)
 
 
 def _exact(
-    blocks: Blocks, incumbent: Incumbent, capacity: int | None, seed: int, proofs: list[int]
+    blocks: Blocks, incumbent: Incumbent, capacity: int | None, seed: int, rounds: int | None, proofs: list[int]
 ) -> Iterator[NDArray[np.int64]]:
     """Exact searches for the capacity, or for less and less; what they prove goes into `proofs`."""
     packer = TightPacker(blocks.lower, blocks.upper, blocks.size, blocks.alignment, seed)
+    work = UNLIMITED if rounds is None else rounds * _WORK
     if capacity is None:
-        for lowest in packer.descend(seconds=incumbent.left):
+        for lowest in packer.descend(work=work, seconds=incumbent.left):
             proofs.append(lowest.lower_bound)
             incumbent.target = max(incumbent.target, lowest.lower_bound)
             yield lowest.offsets
         return
-    fit = packer.fit(capacity, seconds=incumbent.left)
+    fit = packer.fit(capacity, work, seconds=incumbent.left)
     if fit.offsets is not None:
         yield fit.offsets
     elif fit.verdict is Verdict.INFEASIBLE:

@@ -15,7 +15,7 @@ from xla_stalloc.packing.placement import Placement, verify
 from xla_stalloc.packing.problem import Problem
 
 
-def solve(problem: Problem, seconds: float = 3.0, seed: int = 0) -> Placement:
+def solve(problem: Problem, seconds: float = 3.0, seed: int = 0, rounds: int | None = None) -> Placement:
     """The lowest packing found in the time; each heap stops at its capacity, or at the lower bound.
 
     Solvers that cannot handle a constraint of the problem are skipped. Every packing is checked by the verifier before
@@ -25,6 +25,8 @@ def solve(problem: Problem, seconds: float = 3.0, seed: int = 0) -> Placement:
         problem: what is to be packed.
         seconds: for the search, about; a first packing is always found.
         seed: of the order in which things are tried.
+        rounds: of improvement after the first packings, for each heap. The same seed and rounds give the same packing
+            wherever the seconds are enough, e.g. infinite.
 
     Raises:
         ValueError: pinned buffers are in each other's way, or in that of a forbidden region.
@@ -42,7 +44,7 @@ def solve(problem: Problem, seconds: float = 3.0, seed: int = 0) -> Placement:
         for number in numbers:
             last = number == numbers[-1]
             inside = rows if last else _first_heap(problem, rows, number, end - time.perf_counter())
-            best, least = _one_heap(problem, inside, number, end - time.perf_counter(), seed)
+            best, least = _one_heap(problem, inside, number, end - time.perf_counter(), seed, rounds)
             offsets[inside], heap[inside], heights[number] = best.offsets, number, best.height
             bound += 0 if len(numbers) > 1 else least
             if len(inside):
@@ -56,7 +58,7 @@ def solve(problem: Problem, seconds: float = 3.0, seed: int = 0) -> Placement:
 
 
 def _one_heap(
-    problem: Problem, rows: NDArray[np.int64], number: int, seconds: float, seed: int
+    problem: Problem, rows: NDArray[np.int64], number: int, seconds: float, seed: int, rounds: int | None
 ) -> tuple[Incumbent, int]:
     """The best packing of these buffers on this heap, by buffer, and the lower bound in bytes."""
     blocks = blocks_.of(problem, rows, number)
@@ -64,9 +66,9 @@ def _one_heap(
     incumbent = Incumbent(blocks.heights, max(blocks.bound, capacity or 0), seconds)
     bound = blocks.bound
     if blocks.plain:
-        bound = portfolio.pack(blocks, incumbent, capacity, seed)
+        bound = portfolio.pack(blocks, incumbent, capacity, seed, rounds)
     else:
-        incumbent.take(AroundObstacles(blocks, seed).packings(incumbent), "first fit")
+        incumbent.take(AroundObstacles(blocks, seed).packings(incumbent, rounds), "first fit")
     incumbent.offsets = incumbent.offsets[blocks.block_of]
     return incumbent, bound
 

@@ -59,7 +59,7 @@ class Sweeps:
                 else:
                     offsets = lower
 
-    def at_random(self, incumbent: Incumbent) -> Iterator[NDArray[np.int64]]:
+    def at_random(self, incumbent: Incumbent) -> Iterator[NDArray[np.int64] | None]:
         """Ways and ceilings at random, closer and closer to the target; without an end.
 
         Whether a sweep fits depends on its ceiling by chance, so a lower one may do where a higher one did not.
@@ -71,11 +71,8 @@ class Sweeps:
             part = self._random.uniform(0.5, 1)
             ceiling = int(incumbent.target + (incumbent.height - 1 - incumbent.target) * part)
             offsets = self._try(ways[way], ceiling, incumbent)
-            if offsets is not None:
-                wins[way] += 2
-                yield offsets
-            elif incumbent.left <= 0:
-                return
+            wins[way] += 0 if offsets is None else 2
+            yield offsets
 
     def _ways(self) -> list[tuple[Sweep, SweepRule, int]]:
         """Direction, rule and threshold; thresholds at quantiles of the durations and a little above them."""

@@ -25,6 +25,7 @@ MOST_ITEMS = 4_000
 UNLIMITED = 1 << 62
 """More work than anyone waits for."""
 _FIRST_SLICE = 2_000_000  # work, a few hundredths of a second; what is spent on one height before another gets a turn
+_SHARES = {"least": 2, "round": 2, "middle": 1}  # of the work, while there is a height of that kind to reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +124,8 @@ class TightPacker:
     def descend(self, floor: int = 0, work: int = UNLIMITED, seconds: float = math.inf) -> Iterator[Lowest]:
         """Lower and lower packings, starting from best fit; the last one has the best lower bound as well.
 
-        Half of the work goes into the least height that is not ruled out, where a tight instance often fits, the other
-        half into heights between it and the lowest one reached.
+        Most of the work goes into two heights: the least one that is not ruled out, where a tight instance often fits,
+        and the next power of two, which is what memories have. The rest goes into heights below the lowest one reached.
 
         Args:
             floor: bytes; being lower than that is of no use to the caller.
@@ -139,6 +140,7 @@ class TightPacker:
         least = self._least  # of the heights that are not ruled out
         slice_, failed = _FIRST_SLICE, -1  # the highest that one slice was not enough for
         searches: dict[int, _core.TightSearch] = {}  # of heights: attempts get longer the more have failed at it
+        spent = dict.fromkeys(_SHARES, 0)
         yield self._lowest(offsets, least)
         while (low := max(least, floor // self._unit)) < high:
             failed = max(failed, low)
@@ -146,23 +148,27 @@ class TightPacker:
             if high - failed <= step:  # bisected: once more, with more patience
                 slice_, failed = 2 * slice_, low
             middle = max((failed + high) // 2 // step, failed // step + 1) * step
-            aim_low = self._search.work <= self._work
-            target = low if aim_low else min(middle, high - 1)
+            round_ = (1 << (low * self._unit - 1).bit_length()) // self._unit
+            targets = {"least": low, "round": round_, "middle": min(middle, high - 1)}
+            aims = [aim for aim in _SHARES if aim != "round" or low < round_ < high]
+            aim = min(aims, key=lambda aim: spent[aim] / _SHARES[aim])
+            target = targets[aim]
             spend, left = min(slice_, last - self.work), end - time.monotonic()
             if spend <= 0 or left <= 0:
                 break
-            if not aim_low and target not in searches:
+            if aim != "least" and target not in searches:
                 searches[target] = self._new_search(self._seed)
-            search = self._search if aim_low else searches[target]
+            search = self._search if aim == "least" else searches[target]
             before = search.work
             verdict, found = search.pack(target, spend, left)
-            self._work += 0 if aim_low else search.work - before
+            spent[aim] += search.work - before
+            self._work += 0 if aim == "least" else search.work - before
             if verdict is Verdict.FITS:
                 offsets, high = found, self._height(found)
                 yield self._lowest(offsets, least)
             elif verdict is Verdict.INFEASIBLE:
-                least = target + 1
-            elif not aim_low:
+                least = max(least, target + 1)
+            elif aim == "middle":
                 failed = target
         yield self._lowest(offsets, least)
 
