@@ -92,6 +92,18 @@ def test_mixed_alignments_are_kept(seed):
     assert lowest.lower_bound <= lowest.height
 
 
+def test_recurses_as_deep_as_there_are_items():
+    """A chain of lives that nothing can be cut out of, in a thread, whose stack is no larger than the main one's."""
+    numbers = np.arange(MOST_ITEMS)
+    sizes = np.random.default_rng(0).integers(1, 99, MOST_ITEMS)
+    packer = TightPacker(numbers, numbers + 300, sizes)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(packer.fit(packer.lower_bound + 2000, work=30_000_000)))
+    thread.start()
+    thread.join()
+    assert found[0].verdict is not Verdict.INFEASIBLE
+
+
 def test_same_seed_and_work_same_offsets():
     instance, height = cut_rectangle(np.random.default_rng(5), pieces=60, alignment=1, drop=2)
     first, again = (TightPacker(*instance, seed=3).lowest(work=30_000_000) for _ in range(2))
@@ -126,7 +138,7 @@ def test_nothing_to_place(size):
         (([0], [1], [1], 0), "item 0 has an alignment that is not positive"),
         (([0, 0], [1, 1], [1, 1], [4, 6]), "item 0 has an alignment of 4: it does not divide another, 6"),
         (([0, 0], [1, 1], [1 << 61, 1 << 61]), "bytes in all"),
-        (([0] * (MOST_ITEMS + 1), [1] * (MOST_ITEMS + 1), [1] * (MOST_ITEMS + 1)), "at most 4000"),
+        (([0] * (MOST_ITEMS + 1), [1] * (MOST_ITEMS + 1), [1] * (MOST_ITEMS + 1)), "at most 12000"),
     ],
 )
 def test_nonsense_is_refused(arguments, message):

@@ -15,7 +15,7 @@ TightSearch::TightSearch(const std::vector<std::int64_t>& lower, const std::vect
 Verdict TightSearch::pack(std::int64_t capacity, std::int64_t work, Stop& stop) {
   const std::int64_t begin = this->work();
   do {
-    const bool niche = niche_.work() <= canonical_.work();
+    const bool niche = niche_.work() <= canonical_.work() || sections_.items > kMostCanonical;
     const Verdict verdict = niche ? niche_.attempt(capacity, stop) : canonical_.attempt(capacity, stop);
     offsets_ = niche ? &niche_.offsets() : &canonical_.offsets();
     if (verdict != Verdict::kUnknown) return verdict;

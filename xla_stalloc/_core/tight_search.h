@@ -16,6 +16,8 @@ namespace xla_stalloc {
 
 class TightSearch {
  public:
+  static constexpr int kMostCanonical = 4'000;  // items; beyond, the lists of that search take too much memory
+
   TightSearch(const std::vector<std::int64_t>& lower, const std::vector<std::int64_t>& upper,
               std::vector<std::int64_t> sizes, std::uint64_t seed);
   TightSearch(const TightSearch&) = delete;  // the searches refer to the sections

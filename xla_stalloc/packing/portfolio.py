@@ -20,8 +20,7 @@ from xla_stalloc.packing.sweep import Sweeps
 from xla_stalloc.packing.tight import MOST_ITEMS, UNLIMITED, TightPacker
 
 _FEW = 100_000  # items for which the repair of an order takes less than a second or so
-
-
+_MOST_ENTRIES = 16_000_000  # of the lists of an exact search: for each section, the items that are alive
 _TURNS = {"sweep": 8, "repaired first fit": 1}  # attempts in each round
 _WORK = 20_000_000  # of an exact search in each round, some tenths of a second
 
@@ -52,7 +51,7 @@ def pack(blocks: Blocks, incumbent: Incumbent, capacity: int | None, seed: int, 
     sweeps = Sweeps(sections, coarsest, seed)
     unpadded = sections if coarsest == 1 else Sections(blocks.lower, blocks.upper, blocks.size)
     orders = Orders(unpadded, blocks.size, blocks.alignment, seed)
-    small = len(padded) <= MOST_ITEMS
+    small = len(padded) <= MOST_ITEMS and int((sections.last - sections.first).sum()) <= _MOST_ENTRIES
     incumbent.take(sweeps.online(incumbent), "online fit")
     incumbent.take(orders.straight(itertools.islice(orders.good(), 2), incumbent.target, incumbent), "first fit")
     incumbent.take(sweeps.under_ceilings(incumbent), "sweep")

@@ -20,7 +20,7 @@ from xla_stalloc import _core
 from xla_stalloc._core import Verdict
 from xla_stalloc.packing.problem import max_load
 
-MOST_ITEMS = 4_000
+MOST_ITEMS = 12_000
 """Beyond, the searches hardly ever get to the end of a branch, and they recurse as deep as there are items."""
 UNLIMITED = 1 << 62
 """More work than anyone waits for."""
