@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -95,7 +96,7 @@ jax.jit(lambda x: jnp.sort(x @ x, axis=0)[0]).lower(square).compile()
 @pytest.fixture(scope="module")
 def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dump")
-    flags = f"--xla_dump_to={folder} --xla_dump_hlo_as_proto"
+    flags = f"--xla_dump_to={folder} --xla_dump_hlo_as_proto --xla_dump_hlo_as_text"
     environment = {**os.environ, "XLA_FLAGS": flags, "XLA_STALLOC": "off"}
     subprocess.run([sys.executable, "-c", DUMPED], env=environment, check=True, capture_output=True)
     return folder
@@ -114,6 +115,23 @@ def test_the_emulated_peak_is_that_of_xlas_heap_trace(dump: Path) -> None:
             assert {(b.name, b.kind, b.bytes) for b in traced.live} == {
                 (b.name, b.kind, b.bytes) for b in emulated.live
             }
+
+
+def test_totals_are_those_of_xlas_memory_usage_report(dump: Path) -> None:
+    written = sorted(dump.glob("*memory-usage-report.txt"))
+    assert written
+    for path in written:
+        total = re.search(r"Total bytes(?: used)?: *(\d+)", path.read_text())
+        assert total is not None, path.read_text()[:500]
+        (proto,) = dump.glob(path.name.partition("after_optimizations")[0] + "after_optimizations.hlo.pb")
+        report = only(proto)
+        assert int(total[1]) == report.peak_bytes + report.constant_bytes + thread_local_bytes(hlo.open(proto))
+
+
+def thread_local_bytes(module: hlo.Module) -> int:
+    """What XLA's report also counts: the few bytes of functions applied per element."""
+    assert module.buffer_assignment is not None
+    return sum(a.size for a in module.buffer_assignment.buffer_allocations if a.is_thread_local)
 
 
 def test_a_module_of_a_dump_is_found_by_name(dump: Path) -> None:

@@ -9,7 +9,7 @@ from xla_stalloc.hlo.errors import HloError
 from xla_stalloc.hlo.locations import SourceLocation
 from xla_stalloc.hlo.module import Computation, Instruction, Module
 from xla_stalloc.hlo.shape import Shape, ShapeIndex
-from xla_stalloc.hlo.sources import open, open_all
+from xla_stalloc.hlo.sources import open, open_all, open_each
 
 __all__ = [
     "Computation",
@@ -21,4 +21,5 @@ __all__ = [
     "SourceLocation",
     "open",
     "open_all",
+    "open_each",
 ]

@@ -58,6 +58,43 @@ def open_all(source: Any) -> list[Module]:
     return [candidate.link() for candidate in _find(source)]
 
 
+def open_each(source: Any, *, name: str | None = None) -> Iterator[Module | HloError]:
+    """Open every program of a source that can be opened; in the place of one that cannot comes the error.
+
+    Of modules of one name, `name` keeps the one with the most instructions, as `open` does.
+
+    Raises:
+        HloError: the source as a whole cannot be read, or has no module of the name.
+    """
+    found = _parse_each(source)
+    if name is not None:
+        named = [one for one in found if not isinstance(one, HloError) and one.program.proto.name == name]
+        if not named:
+            damaged = [one for one in found if isinstance(one, HloError)]
+            names = ", ".join(sorted({one.program.proto.name for one in found if not isinstance(one, HloError)}))
+            if damaged and not names:
+                raise damaged[0]
+            raise HloError(_describe(source), f"has no module named {name!r}", f"It has: {names}")
+        found = [max(named, key=_instruction_count)]
+    for one in found:
+        try:
+            yield one if isinstance(one, HloError) else one.link()
+        except HloError as error:
+            yield error
+
+
+def _parse_each(source: Any) -> list[_Found | HloError]:
+    if not isinstance(source, (str, os.PathLike)) or _is_text(source) or not os.path.isdir(source):
+        return list(_find(source))
+    found = list[_Found | HloError]()
+    for path in _programs_in(Path(source)):
+        try:
+            found.append(_read_file(path))
+        except HloError as error:
+            found.append(error)
+    return found
+
+
 def _instruction_count(found: _Found) -> int:
     return sum(len(computation.instructions) for computation in found.program.proto.computations)
 
@@ -105,11 +142,14 @@ def _read_file(path: Path) -> _Found:
 
 
 def _find_in_folder(folder: Path) -> Iterator[_Found]:
+    yield from map(_read_file, _programs_in(folder))
+
+
+def _programs_in(folder: Path) -> list[Path]:
     paths = _dumped_programs(folder)
     if not paths:
         raise HloError(str(folder), "has no dump of an optimized program", _DUMP_ADVICE)
-    for path in paths:
-        yield _read_file(path)
+    return paths
 
 
 def _dumped_programs(folder: Path) -> list[Path]:

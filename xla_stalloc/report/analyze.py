@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from xla_stalloc import hlo
@@ -16,27 +17,74 @@ from xla_stalloc.plan.planner import plan_module
 from xla_stalloc.plan.record import PlanRecord
 from xla_stalloc.report import advice, figures, peak
 from xla_stalloc.report.donation import donated
-from xla_stalloc.report.model import Advice, MemoryReport, ModuleReport
+from xla_stalloc.report.groups import GROUPINGS, grouped
+from xla_stalloc.report.kinds import Kinds
+from xla_stalloc.report.model import Advice, MemoryReport, ModuleReport, Unreadable
+from xla_stalloc.report.sources import source_of
+from xla_stalloc.report.space import Space, space
 from xla_stalloc.scheduling.elide import avoidable_copies, edit_for
 from xla_stalloc.scheduling.module_bound import module_lower_bound
 
 _T = TypeVar("_T")
 
 
-def analyze(source: Any, *, plan: bool = False, name: str | None = None) -> MemoryReport:
+def analyze(source: Any, *more: Any, plan: bool = False, name: str | None = None) -> MemoryReport:
     """Where the memory of compiled programs goes.
 
     Args:
         source: anything that `hlo.open` takes: a `jax.stages.Compiled`, a dump folder, a file of HLO, text, bytes.
+        more: further sources.
         plan: also plan each module, and report what that brings.
         name: of the module to report; by default all of them.
 
     Raises:
-        HloError: there is no compiled program in the source, or none of that name.
+        HloError: no source has a compiled program (of that name). What else cannot be read is in the report.
     """
-    return MemoryReport(
-        tuple(analyze_module(module, plan=plan, source=source) for module in open_modules(source, name))
-    )
+    read = readable([source, *more], name)
+    reports = [analyze_module(module, plan=plan, source=origin) for module, origin in read.modules]
+    return assemble(reports, read.unreadable)
+
+
+def assemble(reports: Iterable[ModuleReport], unreadable: Iterable[Unreadable] = ()) -> MemoryReport:
+    """The report of several modules, largest first."""
+    ordered = sorted(reports, key=lambda report: -1 if report.peak_bytes is None else report.peak_bytes, reverse=True)
+    return MemoryReport(tuple(ordered), tuple(unreadable))
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """The compiled programs of some sources.
+
+    Attributes:
+        modules: each with the source that it comes from.
+        unreadable: what is no compiled program, though it looks like one.
+    """
+
+    modules: tuple[tuple[Module, Any], ...]
+    unreadable: tuple[Unreadable, ...]
+
+
+def readable(sources: Sequence[Any], name: str | None = None) -> Readable:
+    """Opens what can be opened.
+
+    Raises:
+        HloError: nothing can; it says why the first part cannot.
+    """
+    modules, errors = list[tuple[Module, Any]](), list[HloError]()
+    for source in sources:
+        try:
+            for found in hlo.open_each(source, name=name):
+                if isinstance(found, HloError):
+                    errors.append(found)
+                elif found.is_scheduled:
+                    modules.append((found, source))
+                else:
+                    errors.append(_unscheduled(found))
+        except HloError as error:
+            errors.append(error)
+    if not modules:
+        raise errors[0]
+    return Readable(tuple(modules), tuple(Unreadable(e.source, " ".join(str(e).split())) for e in errors))
 
 
 def open_modules(source: Any, name: str | None = None) -> list[Module]:
@@ -45,14 +93,15 @@ def open_modules(source: Any, name: str | None = None) -> list[Module]:
     Raises:
         HloError: there are none, none of that name, or they have only been lowered.
     """
-    modules = hlo.open_all(source) if name is None else [hlo.open(source, name=name)]
-    if not any(module.is_scheduled for module in modules):
-        raise HloError(
-            modules[0].source,
-            f"module {modules[0].name!r} has no schedule yet, so nothing about its memory is decided",
-            "Compile it first: jax.jit(f).lower(x).compile()",
-        )
-    return modules
+    return [module for module, _ in readable([source], name).modules]
+
+
+def _unscheduled(module: Module) -> HloError:
+    return HloError(
+        module.source,
+        f"module {module.name!r} has no schedule yet, so nothing about its memory is decided",
+        "Compile it first: jax.jit(f).lower(x).compile()",
+    )
 
 
 def analyze_module(module: Module, *, plan: bool = False, source: Any = None) -> ModuleReport:
@@ -65,10 +114,12 @@ class _Analysis:
 
     def __init__(self, module: Module, source: Any) -> None:
         self.module = module
+        self.source = source
         self.donated = donated(module, source)
         self.reasons: list[str] = []
         self.lifetimes: Lifetimes | None = self._attempt("live ranges", self._live_ranges)
         self.assignment: Assignment | None = self._attempt("buffer assignment", self._assignment)
+        self.known = Kinds(self.lifetimes) if self.lifetimes else None
         self.figures = self._figures()
         # Where it reproduces XLA's own figure, the emulation is trusted with everything else.
         self.trusted = self.assignment is not None and self.assignment.temp_bytes == self.figures.temp
@@ -105,6 +156,7 @@ class _Analysis:
     def report(self, plan: bool) -> ModuleReport:
         found = self._attempt("peak", self._peak)
         bound = self._attempt("lower bound", self._lower_bound)
+        lost = self._attempt("holes and padding", self._space)
         return ModuleReport(
             name=self.module.name,
             platform=self.module.platform,
@@ -117,20 +169,31 @@ class _Analysis:
             temp_bytes=self.figures.temp,
             temp_peak_live_bytes=found.bytes if found else None,
             peak_bytes=self.figures.peak,
-            peak_at=found.at if found else None,
+            peak_at=(found.at.name if found.at else "") if found else None,
+            peak_source=source_of(found.at) if found and found.at else "",
+            peak_phase=str(self.known.phase(found.at)) if found and found.at and self.known else "",
+            order_bound_bytes=found.bytes if found else None,
             lower_bound_bytes=bound,
             constant_bytes=self.figures.constant,
+            generated_code_bytes=_generated_code_bytes(self.source),
+            **(dataclasses.asdict(lost) if lost else {}),
             other_memory_bytes=self.figures.other_memory,
             live_at_peak=found.live if found else (),
+            groups={by: grouped(found.live, by) for by in GROUPINGS} if found else {},
             advice=self._attempt("advice", self._advice) or (),
             planned=self._attempt("plan", self._plan) if plan else None,
             reason="; ".join(dict.fromkeys(self.reasons)),
         )
 
+    def _space(self) -> Space | None:
+        if self.lifetimes is None or self.assignment is None:
+            return None
+        return space(self.module, self.lifetimes, self.assignment)
+
     def _peak(self) -> peak.Peak | None:
         if self.lifetimes and self.assignment and self.trusted:
-            return peak.from_emulation(self.lifetimes, self.assignment)
-        if traced := peak.from_traces(self.module, self.lifetimes):
+            return peak.from_emulation(self.lifetimes, self.assignment, self.known)
+        if traced := peak.from_traces(self.module, self.lifetimes, self.known):
             return traced
         if self.lifetimes is None or self.assignment is None:
             return None
@@ -138,7 +201,7 @@ class _Analysis:
             f"what is live at the peak is approximate: emulated, temps take {self.assignment.temp_bytes} bytes, where "
             f"XLA says {self.figures.temp}"
         )
-        return dataclasses.replace(peak.from_emulation(self.lifetimes, self.assignment), bytes=None)
+        return dataclasses.replace(peak.from_emulation(self.lifetimes, self.assignment, self.known), bytes=None)
 
     def _lower_bound(self) -> int | None:
         if self.lifetimes is None or not self._may_plan():
@@ -173,3 +236,10 @@ class _Analysis:
             *advice.live_together(self.module, self.donated),
         ]
         return tuple(sorted(found, key=lambda item: -item.bytes))
+
+
+def _generated_code_bytes(source: Any) -> int | None:
+    """Of a `jax.stages.Compiled`; nothing else tells."""
+    told = source.memory_analysis() if hasattr(source, "memory_analysis") else None
+    found: int | None = getattr(told, "generated_code_size_in_bytes", None)
+    return found

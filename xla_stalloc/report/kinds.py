@@ -101,6 +101,10 @@ class Kinds:
         found = {self.kind(value) for value in buffer.values}
         return next(content for content in Content if content in found)
 
+    def role(self, value: Value) -> Content:
+        """What the buffer of a value is for: of what shares an argument's memory, that; see `of_buffer`."""
+        return self.of_buffer(self._buffer_of[value.id])
+
     # ---- Arguments
 
     def _is_argument(self, instruction: Instruction) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from xla_stalloc.hlo import Instruction, Module, ShapeIndex
 from xla_stalloc.hlo.schema import hlo_pb2
 from xla_stalloc.lifetimes import Assignment, Kind, Lifetimes, Value
 from xla_stalloc.report.figures import is_temp
+from xla_stalloc.report.kinds import Kinds
 from xla_stalloc.report.model import LiveBuffer
 from xla_stalloc.report.sources import source_of
 
@@ -22,25 +24,27 @@ class Peak:
 
     Attributes:
         bytes: live in the temp allocation; None if not known exactly.
-        at: name of the instruction that runs then.
+        at: the instruction that runs then; None if the source's trace names one that is not there.
         live: everything that is live then, largest first.
     """
 
     bytes: int | None
-    at: str
+    at: Instruction | None
     live: tuple[LiveBuffer, ...]
 
 
-def from_emulation(lifetimes: Lifetimes, assignment: Assignment) -> Peak:
+def from_emulation(lifetimes: Lifetimes, assignment: Assignment, known: Kinds | None = None) -> Peak:
     """The peak of the emulated assignment; the end of a program that has no temps, since all its outputs live there."""
     schedule = lifetimes.schedule
     time = assignment.peak_time if assignment.peak_live_bytes else len(schedule)
     at = schedule[time] if time < len(schedule) else lifetimes.module.entry.root
-    temps = (_of_value(value, "temp") for value in assignment.live_at_peak)
-    return Peak(assignment.peak_live_bytes, at.name, _largest_first([*temps, *_around(lifetimes, assignment, time)]))
+    known = known or Kinds(lifetimes)
+    temps = (_of_value(value, "temp", known) for value in assignment.live_at_peak)
+    around = _around(lifetimes, assignment, time, known)
+    return Peak(assignment.peak_live_bytes, at, _largest_first([*temps, *around]))
 
 
-def _around(lifetimes: Lifetimes, assignment: Assignment, time: int) -> Iterator[LiveBuffer]:
+def _around(lifetimes: Lifetimes, assignment: Assignment, time: int, known: Kinds) -> Iterator[LiveBuffer]:
     """What is live outside the heap of temps."""
     for buffer in lifetimes.buffers:
         host = assignment.reused.get(buffer)
@@ -50,11 +54,11 @@ def _around(lifetimes: Lifetimes, assignment: Assignment, time: int) -> Iterator
             start, end = lifetimes.live_range(value)
             if start <= time <= end:
                 inside = "" if host is None else _name(host.values[0].instruction, host.values[0].index)
-                yield _of_value(value, _KINDS.get(buffer.kind, "temp"), inside)
+                yield _of_value(value, _KINDS.get(buffer.kind, "temp"), known, inside)
                 break
 
 
-def from_traces(module: Module, lifetimes: Lifetimes | None) -> Peak | None:
+def from_traces(module: Module, lifetimes: Lifetimes | None, known: Kinds | None = None) -> Peak | None:
     """The peak of XLA's own heap trace, if the source has it; sizes are those of the shapes, without padding.
 
     What is live around it is known if `lifetimes` are.
@@ -87,14 +91,18 @@ def from_traces(module: Module, lifetimes: Lifetimes | None) -> Peak | None:
         live[owner[id]][id] = None
         if now > peak:
             peak, last, at_peak = now, id, [next(reversed(inside)) for inside in live.values()]
+    known = known or (Kinds(lifetimes) if lifetimes else None)
+    values = {(value.instruction.id, value.index): value for value in lifetimes.values} if lifetimes else {}
     temps = [
-        _describe(module.instructions_by_id[place[id][0]], place[id][1], "temp")
+        _of_value(values[place[id]], "temp", known)
+        if known and place[id] in values
+        else _describe(module.instructions_by_id[place[id][0]], place[id][1], "temp")
         for id in at_peak
         if place[id][0] in module.instructions_by_id
     ]
     at = module.instructions_by_id.get(place[last][0])
-    around = [] if lifetimes is None or at is None else _around_by_allocation(module, lifetimes, at)
-    return Peak(peak, at.name if at else "", _largest_first([*temps, *around]))
+    around = [] if lifetimes is None or at is None or not known else _around_by_allocation(module, lifetimes, at, known)
+    return Peak(peak, at, _largest_first([*temps, *around]))
 
 
 def _main_trace(assignment: hlo_pb2.BufferAssignmentProto) -> hlo_pb2.HeapSimulatorTrace | None:
@@ -121,7 +129,7 @@ def _unpadded(module: Module, buffer: hlo_pb2.LogicalBufferProto) -> int:
     return size if instruction is None else min(size, instruction.shape.at(buffer.defined_at.shape_index).byte_size)
 
 
-def _around_by_allocation(module: Module, lifetimes: Lifetimes, at: Instruction) -> Iterator[LiveBuffer]:
+def _around_by_allocation(module: Module, lifetimes: Lifetimes, at: Instruction, known: Kinds) -> Iterator[LiveBuffer]:
     """What is live outside the temp allocation while `at` runs, by XLA's own allocations."""
     assert module.buffer_assignment is not None
     time = lifetimes.schedule.index(at)
@@ -141,7 +149,7 @@ def _around_by_allocation(module: Module, lifetimes: Lifetimes, at: Instruction)
         live = (value for value in inside if _is_live(lifetimes, value, time) and not value.shape.is_tuple)
         if value := next(live, None):
             host = _name(inside[0].instruction, inside[0].index) if kinds[value.id] == "temp" else ""
-            yield _of_value(value, kinds[value.id], host)
+            yield _of_value(value, kinds[value.id], known, host)
 
 
 def _is_live(lifetimes: Lifetimes, value: Value, time: int) -> bool:
@@ -153,8 +161,13 @@ def _largest_first(live: Iterable[LiveBuffer]) -> tuple[LiveBuffer, ...]:
     return tuple(sorted((b for b in live if b.bytes), key=lambda buffer: (-buffer.bytes, buffer.name)))
 
 
-def _of_value(value: Value, kind: str, inside: str = "") -> LiveBuffer:
-    return _describe(value.instruction, value.index, kind, inside)
+def _of_value(value: Value, kind: str, known: Kinds, inside: str = "") -> LiveBuffer:
+    return dataclasses.replace(
+        _describe(value.instruction, value.index, kind, inside),
+        role=str(known.role(value)),
+        phase=str(known.phase(value.instruction)),
+        layer=known.layer(value.instruction),
+    )
 
 
 def _describe(instruction: Instruction, index: ShapeIndex, kind: str, inside: str = "") -> LiveBuffer:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xla_stalloc.plan.explain import bound_in_words, saved_percent, size, why_not_lower
 from xla_stalloc.plan.record import PlanRecord
-from xla_stalloc.report.model import Advice, MemoryReport, ModuleReport
+from xla_stalloc.report.model import Advice, LiveBuffer, MemoryReport, ModuleReport
 from xla_stalloc.report.sources import shortened
 
 _EXAMPLES = 3  # of each kind of advice
 _SHAPE_WIDTH = 40
+_GROUPS = 10  # of each grouping
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,34 @@ def sections(report: ModuleReport, top: int) -> Iterator[Section]:
     """What there is to say about a module, with the `top` largest buffers that are live at its peak."""
     yield _figures(report)
     if report.live_at_peak:
+        yield from _groups(report, top)
         yield _live(report, top)
     if report.planned:
         yield _stock_against_planned(report.planned)
     if report.advice:
         yield Section("advice", notes=tuple(_advice(report.advice)))
+
+
+def overview(reports: Sequence[ModuleReport]) -> Section:
+    """A row for each module, in their order, and in the notes which one's details follow."""
+    rows = tuple(
+        (
+            report.name,
+            report.platform or "unknown",
+            f"{report.instructions:,}",
+            *(_known(count) for count in (report.peak_bytes, report.argument_bytes, report.temp_bytes)),
+            report.peak_at or "",
+            shortened(report.peak_source),
+        )
+        for report in reports
+    )
+    columns = ("module", "platform", ">instructions", ">peak", ">arguments", ">temps", "peak at", "source")
+    note = f"details of {reports[0].name} follow; --module shows those of another"
+    return Section(f"{len(reports)} compiled programs, largest first, per device", columns, rows, (note,))
+
+
+def _known(count: int | None) -> str:
+    return "unknown" if count is None else size(count)
 
 
 def _figures(report: ModuleReport) -> Section:
@@ -49,12 +73,19 @@ def _figures(report: ModuleReport) -> Section:
         ("arguments", report.argument_bytes, ""),
         ("outputs", report.output_bytes, ""),
         ("aliases", report.alias_bytes, "outputs in the memory of donated arguments"),
-        ("temps", report.temp_bytes, _lost(report)),
+        ("temps", report.temp_bytes, "while the program runs"),
         ("peak", report.peak_bytes, "arguments + outputs - aliases + temps"),
-        ("lower bound of temps", report.lower_bound_bytes, "no order of the instructions needs less"),
+        ("lower bound of this order", report.order_bound_bytes, "temps; no packing needs less"),
+        ("lower bound of any order", report.lower_bound_bytes, "temps; no order of the instructions needs less"),
     ]
-    if report.constant_bytes:
-        rows.append(("constants", report.constant_bytes, "on top of the peak"))
+    optional = (
+        ("constants", report.constant_bytes, "on top of the peak"),
+        ("generated code", report.generated_code_bytes, "on top of the peak"),
+        ("padding", report.padding_bytes, "at the peak: alignment, and tiles of layouts"),
+        ("holes in temps", report.hole_bytes, f"at the peak; the largest {size(report.largest_hole_bytes or 0)}"),
+        ("largest block", report.largest_block_bytes, "needed in one piece"),
+    )
+    rows += [row for row in optional if row[1]]
     rows += [
         (f"memory space {space}", count, "temps, not counted above")
         for space, count in report.other_memory_bytes.items()
@@ -71,10 +102,22 @@ def _figures(report: ModuleReport) -> Section:
     )
 
 
-def _lost(report: ModuleReport) -> str:
-    if report.temp_bytes is None or report.temp_peak_live_bytes is None:
-        return ""
-    return f"{report.temp_peak_live_bytes:,} live at once"
+_BY = {"role": "what it holds", "layer": "layer", "op": "operation", "source": "source line"}
+
+
+def _groups(report: ModuleReport, top: int) -> Iterator[Section]:
+    """What is live at the peak by each grouping that tells more than one thing."""
+    total = sum(buffer.bytes for buffer in report.live_at_peak)
+    for by, groups in report.groups.items():
+        if len(groups) < 2:
+            continue
+        rows = tuple(
+            (size(group.bytes), f"{100 * group.bytes / total:.1f} %", f"{group.buffers:,}", group.name)
+            for group in groups[: min(top, _GROUPS)]
+        )
+        rest = groups[min(top, _GROUPS) :]
+        notes = (f"and {len(rest):,} more, {size(sum(g.bytes for g in rest))} together",) if rest else ()
+        yield Section(f"live at the peak by {_BY[by]}", (">size", ">share", ">buffers", _BY[by]), rows, notes)
 
 
 def _live(report: ModuleReport, top: int) -> Section:
@@ -84,7 +127,7 @@ def _live(report: ModuleReport, top: int) -> Section:
         (
             size(buffer.bytes),
             f"{100 * buffer.bytes / total:.1f} %",
-            f"{buffer.kind} in {buffer.inside}" if buffer.inside else buffer.kind,
+            _told(buffer),
             _cut(buffer.shape),
             buffer.name,
             shortened(buffer.source),
@@ -97,11 +140,22 @@ def _live(report: ModuleReport, top: int) -> Section:
     if report.peak_bytes is not None and (idle := report.peak_bytes - inside) > 0:
         notes.append(f"the other {size(idle)} of the peak: outputs not written yet, tables of pointers, holes")
     return Section(
-        f"live at the peak, while {report.peak_at} runs: {size(total)}",
+        f"live at the peak, while {report.peak_at} runs{_where(report)}: {size(total)}",
         (">size", ">share", "kind", "shape", "instruction", "source"),
         tuple(rows),
         tuple(notes),
     )
+
+
+def _told(buffer: LiveBuffer) -> str:
+    """What a buffer holds; where it lies, if that is not the same."""
+    place = f"{buffer.kind} in {buffer.inside}" if buffer.inside else buffer.kind
+    return place if buffer.role in ("", buffer.kind) else f"{buffer.role}, {place}"
+
+
+def _where(report: ModuleReport) -> str:
+    told = ", ".join(filter(None, (shortened(report.peak_source), report.peak_phase)))
+    return f" ({told})" if told else ""
 
 
 def _cut(shape: str) -> str:
@@ -126,9 +180,10 @@ def _stock_against_planned(record: PlanRecord) -> Section:
 
 
 def render(report: MemoryReport, top: int = 20) -> str:
-    """All sections of all modules as plain text."""
-    found = (section for module in report.modules for section in sections(module, top))
-    return "\n\n".join(_plain(section) for section in found) + "\n"
+    """All sections of all modules as plain text, and what could not be read."""
+    found = [_plain(section) for module in report.modules for section in sections(module, top)]
+    found += [f"Not read: {part.problem}" for part in report.unreadable]
+    return "\n\n".join(found) + "\n"
 
 
 def _plain(section: Section) -> str:
