@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import math
 import os
 import signal
 import threading
+import types
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -94,50 +97,20 @@ def optimum(problem: Problem) -> int:
     return best
 
 
-def random_intervals(rng: np.random.Generator, count: int) -> Problem:
-    lower = rng.integers(0, 4 * count, count)
-    return Problem(lower, lower + rng.integers(1, 300, count), rng.integers(1, 4096, count))
+def _shapes() -> types.ModuleType:
+    """The generators of the benchmark, which is no package."""
+    file = Path(__file__).resolve().parents[2] / "benchmarks" / "packing_shapes.py"
+    spec = importlib.util.spec_from_file_location("packing_shapes", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def growing_caches(rng: np.random.Generator, count: int) -> Problem:
-    """Requests come and go; each has a cache that is copied into a larger one now and then, and scratch in between."""
-    rows, clock = [], 0
-    while len(rows) < count:
-        born, size = clock, int(rng.integers(1, 9)) * 512
-        for _ in range(int(rng.integers(1, 8))):
-            length = int(rng.integers(4, 60))
-            rows.append((born, born + length + 1, size))
-            rows += [(born + k, born + k + 2, int(rng.integers(1, 64)) * 64) for k in range(0, length, 7)]
-            born, size = born + length, size * 2
-        clock += int(rng.integers(1, 20))
-    return Problem(*np.array(rows[:count]).T)
+SHAPES = _shapes().SHAPES
 
 
-def u_nets(rng: np.random.Generator, count: int) -> Problem:
-    """Skip connections: born on the way down, used on the way up, halved at each level; several passes."""
-    rows, clock = [], 0
-    while len(rows) < count:
-        depth = int(rng.integers(3, 9))
-        for level in range(depth):
-            size = max(int(rng.integers(900, 1100)) * 64 >> level, 1)
-            rows.append((clock + 3 * level, clock + 6 * depth - 3 * level, size))
-            rows += [(clock + 3 * level + k, clock + 3 * level + k + 2, size // 2 + 1) for k in range(2)]
-            up = clock + 6 * depth - 3 * level - 3
-            rows += [(up + k, up + k + 2, size // 2 + 3) for k in range(2)]
-        clock += 5 * depth
-    return Problem(*np.array(rows[:count]).T)
-
-
-def tilings(rng: np.random.Generator, count: int) -> Problem:
-    """On-chip double buffering: tiles of few sizes, each alive for two or three of the steps of a pipeline."""
-    lower = np.sort(rng.integers(0, count // 4, count))
-    return Problem(lower, lower + rng.integers(2, 5, count), rng.choice([128, 256, 384, 1024], count), np.array(128))
-
-
-SHAPES = (random_intervals, growing_caches, u_nets, tilings)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("count", [300, 5_000])
 def test_never_above_simple_packers(shape, seed, count):
@@ -161,7 +134,7 @@ def simple_packers(problem: Problem) -> dict[str, int]:
     return heights
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_symmetric_problems_pack_as_well(shape):
     """Reversed in time, scaled, with rows in another order: as low, or lower by what noise there is in the search."""
     problem = shape(np.random.default_rng(7), 1500)
@@ -180,7 +153,7 @@ def test_symmetric_problems_pack_as_well(shape):
 
 
 def test_problems_that_are_cut_in_time_pack_as_their_parts():
-    parts = [random_intervals(np.random.default_rng(seed), 200) for seed in range(3)]
+    parts = [SHAPES["random intervals"](np.random.default_rng(seed), 200) for seed in range(3)]
     heights = [solve(part, seconds=1).height for part in parts]
     gap = 10_000
     whole = Problem(
@@ -232,7 +205,7 @@ def test_nonsense_is_refused(columns, more, message):
 
 
 def test_ctrl_c_leaves_the_best_so_far():
-    problem = random_intervals(np.random.default_rng(3), 20_000)
+    problem = SHAPES["random intervals"](np.random.default_rng(3), 20_000)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     placement = solve(problem, seconds=60)
@@ -247,7 +220,7 @@ def test_nothing_to_pack():
 
 @pytest.mark.parametrize("count", [60, 6_000])
 def test_same_seed_and_rounds_same_packing(count):
-    problem = u_nets(np.random.default_rng(2), count)
+    problem = SHAPES["u-nets"](np.random.default_rng(2), count)
     first, again = (solve(problem, seconds=math.inf, seed=5, rounds=2) for _ in range(2))
     assert first.height == again.height and (first.offsets == again.offsets).all()
     constrained = replace(problem, group=np.where(np.arange(count) % 9, -1, np.arange(count) // 18))

@@ -98,7 +98,7 @@ def test_recurses_as_deep_as_there_are_items():
     sizes = np.random.default_rng(0).integers(1, 99, MOST_ITEMS)
     packer = TightPacker(numbers, numbers + 300, sizes)
     found = []
-    thread = threading.Thread(target=lambda: found.append(packer.fit(packer.lower_bound + 2000, work=30_000_000)))
+    thread = threading.Thread(target=lambda: found.append(packer.fit(packer.lower_bound + 2000, seconds=2)))
     thread.start()
     thread.join()
     assert found[0].verdict is not Verdict.INFEASIBLE

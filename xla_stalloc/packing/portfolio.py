@@ -21,6 +21,8 @@ from xla_stalloc.packing.tight import MOST_ITEMS, UNLIMITED, TightPacker
 
 _FEW = 100_000  # items for which the repair of an order takes less than a second or so
 _MOST_ENTRIES = 16_000_000  # of the lists of an exact search: for each section, the items that are alive
+_CLOSE = 64  # parts of the bound; sweeps that come within one of them are what the problem wants
+_TRIES = 150  # sweeps, of milliseconds each
 _TURNS = {"sweep": 8, "repaired first fit": 1}  # attempts in each round
 _WORK = 20_000_000  # of an exact search in each round, some tenths of a second
 
@@ -55,7 +57,11 @@ def pack(blocks: Blocks, incumbent: Incumbent, capacity: int | None, seed: int, 
     incumbent.take(sweeps.online(incumbent), "online fit")
     incumbent.take(orders.straight(itertools.islice(orders.good(), 2), incumbent.target, incumbent), "first fit")
     incumbent.take(sweeps.under_ceilings(incumbent), "sweep")
-    if len(padded) <= _FEW:
+    random_sweeps = sweeps.at_random(incumbent)
+    if not small and incumbent.height - incumbent.target < incumbent.target // _CLOSE:  # a trace of training
+        incumbent.take(orders.shaken(incumbent), "shaken sweep")
+        incumbent.take(itertools.islice(random_sweeps, _TRIES), "sweep")
+    elif len(padded) <= _FEW:
         incumbent.take(orders.repaired(incumbent, range(1)), "repaired first fit")
     incumbent.take(_best_fit(blocks, coarsest, incumbent), "best fit")
     incumbent.take(orders.straight(orders.plain(), MOST_BYTES, incumbent), "first fit")
@@ -64,8 +70,8 @@ def pack(blocks: Blocks, incumbent: Incumbent, capacity: int | None, seed: int, 
         proofs = [bound]
         incumbent.take(_exact(blocks, incumbent, capacity, seed, rounds, proofs), "exact search")
         return max(proofs)
-    incumbent.take(orders.shaken(incumbent), "shaken " + incumbent.solver)
-    solvers = {"sweep": sweeps.at_random(incumbent), "repaired first fit": orders.squeezed(incumbent)}
+    incumbent.take(orders.shaken(incumbent), "shaken " + incumbent.solver.removeprefix("shaken "))
+    solvers = {"sweep": random_sweeps, "repaired first fit": orders.squeezed(incumbent)}
     round_ = 0
     while not incumbent.done and round_ != rounds:
         round_ += 1
