@@ -25,7 +25,6 @@ MOST_ITEMS = 12_000
 UNLIMITED = 1 << 62
 """More work than anyone waits for."""
 _FIRST_SLICE = 2_000_000  # work, a few hundredths of a second; what is spent on one height before another gets a turn
-_SHARES = {"least": 2, "round": 2, "middle": 1}  # of the work, while there is a height of that kind to reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ class TightPacker:
         least = self._least  # of the heights that are not ruled out
         slice_, failed = _FIRST_SLICE, -1  # the highest that one slice was not enough for
         searches: dict[int, _core.TightSearch] = {}  # of heights: attempts get longer the more have failed at it
-        spent = dict.fromkeys(_SHARES, 0)
+        spent = {"least": 0, "round": 0, "middle": 0}
         yield self._lowest(offsets, least)
         while (low := max(least, floor // self._unit)) < high:
             failed = max(failed, low)
@@ -150,8 +149,12 @@ class TightPacker:
             middle = max((failed + high) // 2 // step, failed // step + 1) * step
             round_ = (1 << (low * self._unit - 1).bit_length()) // self._unit
             targets = {"least": low, "round": round_, "middle": min(middle, high - 1)}
-            aims = [aim for aim in _SHARES if aim != "round" or low < round_ < high]
-            aim = min(aims, key=lambda aim: spent[aim] / _SHARES[aim])
+            shares = {"least": 2, "round": 2, "middle": 1}  # of the work
+            if round_ == low:
+                shares["least"] += shares.pop("round")
+            elif round_ >= high:
+                del shares["round"]
+            aim = min(shares, key=lambda aim: spent[aim] / shares[aim])
             target = targets[aim]
             spend, left = min(slice_, last - self.work), end - time.monotonic()
             if spend <= 0 or left <= 0:
