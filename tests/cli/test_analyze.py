@@ -57,7 +57,11 @@ def test_json_has_exact_numbers() -> None:
     assert module["live_at_peak"][0]["source"] == "/home/user/project/train.py:21"
     assert module["live_at_peak"][3]["source"] == "/home/user/project/train.py:42"
     assert module["planned"]["temp_bytes"] < wide + 2 * row
-    assert [item["kind"] for item in module["advice"]] == ["avoidable-copy", "live-together"]
+    assert [item["kind"] for item in module["advice"]] == ["better-order", "avoidable-copy", "live-together"]
+    assert (
+        module["advice"][0]["new_peak_bytes"]
+        == module["peak_bytes"] - module["temp_bytes"] + (module["planned"]["temp_bytes"])
+    )
 
 
 def test_without_a_plan_and_with_fewer_lines() -> None:

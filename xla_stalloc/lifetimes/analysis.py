@@ -142,10 +142,11 @@ class Lifetimes:
         """What XLA's buffer assignment does in a memory space."""
         raw = self._assign(memory_space)
         live_bytes: list[int] = raw.live_bytes
+        block: list[int] = raw.block  # each access makes a list anew
         heap_bytes, block_offsets = raw.pack()
         bases, temp_bytes = self._combine(memory_space, raw.host, heap_bytes)
         heap_base = bases.pop(_HEAP, 0)
-        offsets = {self.values[v]: heap_base + block_offsets[b] for v, b in enumerate(raw.block) if b >= 0}
+        offsets = {self.values[v]: heap_base + block_offsets[b] for v, b in enumerate(block) if b >= 0}
         for number, base in bases.items():
             offsets.update(dict.fromkeys(self.buffers[number].values, base))
         events = [
@@ -154,18 +155,17 @@ class Lifetimes:
         ]
         live: dict[int, Value] = {}
         for kind, value, _ in raw.events[: raw.peak_event + 1]:
-            block = raw.block[value]
             if kind != 1:
-                live[block] = self.values[value]
-            elif live.get(block) is self.values[value]:
-                del live[block]
+                live[block[value]] = self.values[value]
+            elif live.get(block[value]) is self.values[value]:
+                del live[block[value]]
         return Assignment(
             temp_bytes=temp_bytes,
             peak_live_bytes=max(live_bytes),
             peak_time=live_bytes.index(max(live_bytes)),
             offsets=offsets,
             reused={self.buffers[b]: self.buffers[host] for b, host in enumerate(raw.host) if host >= 0 and host != b},
-            live_at_peak=tuple(value for block, value in live.items() if block >= 0),
+            live_at_peak=tuple(value for number, value in live.items() if number >= 0),
             events=tuple(events),
         )
 

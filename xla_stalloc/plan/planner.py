@@ -29,12 +29,12 @@ def plan_module(serialized: bytes, options: PlanOptions) -> PlannedModule:
       UnsupportedModuleError: the module has a form whose memory is not modelled.
       PlanError: the plan did not pass the verifier.
     """
-    with _without_garbage_collection():
+    with without_garbage_collection():
         return _plan(serialized, options)
 
 
 @contextmanager
-def _without_garbage_collection() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """A module becomes hundreds of thousands of objects, and each collection would visit them all: a fifth of the time.
 
     The switch is the process's; another thread that plans at the same time may turn collection on early, no more.

@@ -13,10 +13,10 @@ from xla_stalloc.hlo.barriers import without_barriers
 from xla_stalloc.hlo.rewrite import view
 from xla_stalloc.lifetimes import Assignment, Lifetimes, of
 from xla_stalloc.plan.options import PlanOptions
-from xla_stalloc.plan.planner import plan_module
+from xla_stalloc.plan.planner import plan_module, without_garbage_collection
 from xla_stalloc.plan.record import PlanRecord
-from xla_stalloc.report import advice, figures, peak
-from xla_stalloc.report.donation import donated
+from xla_stalloc.report import figures, peak, remedies
+from xla_stalloc.report.donation import donated, replicated
 from xla_stalloc.report.groups import GROUPINGS, grouped
 from xla_stalloc.report.kinds import Kinds
 from xla_stalloc.report.model import Advice, MemoryReport, ModuleReport, Unreadable
@@ -70,6 +70,11 @@ def readable(sources: Sequence[Any], name: str | None = None) -> Readable:
     Raises:
         HloError: nothing can; it says why the first part cannot.
     """
+    with without_garbage_collection():
+        return _readable(sources, name)
+
+
+def _readable(sources: Sequence[Any], name: str | None) -> Readable:
     modules, errors = list[tuple[Module, Any]](), list[HloError]()
     for source in sources:
         try:
@@ -106,7 +111,8 @@ def _unscheduled(module: Module) -> HloError:
 
 def analyze_module(module: Module, *, plan: bool = False, source: Any = None) -> ModuleReport:
     """The report of one module; `source` may tell more of donation than the module does."""
-    return _Analysis(module, source).report(plan)
+    with without_garbage_collection():
+        return _Analysis(module, source).report(plan)
 
 
 class _Analysis:
@@ -156,6 +162,7 @@ class _Analysis:
     def report(self, plan: bool) -> ModuleReport:
         found = self._attempt("peak", self._peak)
         bound = self._attempt("lower bound", self._lower_bound)
+        planned = self._attempt("plan", self._plan) if plan else None
         lost = self._attempt("holes and padding", self._space)
         return ModuleReport(
             name=self.module.name,
@@ -180,8 +187,8 @@ class _Analysis:
             other_memory_bytes=self.figures.other_memory,
             live_at_peak=found.live if found else (),
             groups={by: grouped(found.live, by) for by in GROUPINGS} if found else {},
-            advice=self._attempt("advice", self._advice) or (),
-            planned=self._attempt("plan", self._plan) if plan else None,
+            advice=self._attempt("advice", lambda: self._advice(planned)) or (),
+            planned=planned,
             reason="; ".join(dict.fromkeys(self.reasons)),
         )
 
@@ -229,13 +236,21 @@ class _Analysis:
             )
         return self.trusted
 
-    def _advice(self) -> tuple[Advice, ...]:
-        found = [
-            *(advice.copies(self.lifetimes) if self.lifetimes else ()),
-            *advice.unusable_donations(self.module, self.donated),
-            *advice.live_together(self.module, self.donated),
-        ]
-        return tuple(sorted(found, key=lambda item: -item.bytes))
+    def _advice(self, planned: PlanRecord | None) -> tuple[Advice, ...]:
+        if self.lifetimes is None or self.assignment is None or self.known is None:
+            return tuple(remedies.donation.without_lifetimes(self.module, self.donated))
+        subject = remedies.Subject(
+            module=self.module,
+            lifetimes=self.lifetimes,
+            known=self.known,
+            assignment=self.assignment,
+            donated=frozenset(self.donated),
+            peak_bytes=self.figures.peak,
+            planned=planned,
+            replicated=replicated(self.module, self.source),
+        )
+        found = remedies.everything(subject)
+        return tuple(sorted(found, key=lambda item: (item.moves_peak is False, -item.bytes)))
 
 
 def _generated_code_bytes(source: Any) -> int | None:

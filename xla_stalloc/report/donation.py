@@ -33,6 +33,19 @@ def _by_jax(module: Module, source: Any) -> set[Place]:
     return {place for place, is_donated in zip(places, kept, strict=True) if is_donated}
 
 
+def replicated(module: Module, source: Any) -> frozenset[int] | None:
+    """Numbers of the parameters that a `jax.stages.Compiled` keeps whole on every device; None if nothing tells."""
+    if not hasattr(source, "input_shardings"):
+        return None
+    import jax
+
+    leaves = jax.tree.leaves(source.input_shardings, is_leaf=lambda leaf: leaf is None)
+    shardings = [sharding for sharding in leaves if sharding is not None]
+    if len(shardings) != len(module.entry.parameters):
+        return None
+    return frozenset(number for number, sharding in enumerate(shardings) if sharding.is_fully_replicated)
+
+
 def array_places(shapes: list[Shape]) -> list[Place]:
     """All parts of these shapes that are no tuples."""
     return [

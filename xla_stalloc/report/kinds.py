@@ -149,8 +149,8 @@ class Kinds:
         return [v for v in self._lifetimes.values if self._is_argument(v.instruction) and not v.shape.is_tuple]
 
     @cached_property
-    def _parameter_dimensions(self) -> set[tuple[int, ...]]:
-        """Sorted dimensions of matrices of parameters: a gradient has them in some order."""
+    def parameter_shapes(self) -> set[tuple[int, ...]]:
+        """Sorted dimensions of the parameters that are matrices; their gradients have them in some order."""
         kinds = ((self.kind(value), value.shape.dimensions) for value in self._arguments)
         return {tuple(sorted(d)) for kind, d in kinds if kind is Content.PARAMETER and len(d) > 1}
 
@@ -222,7 +222,7 @@ class Kinds:
             return True
         if is_collective or _is_copy(value.instruction):
             return False
-        return op_name.endswith("scatter-add") or tuple(sorted(value.shape.dimensions)) in self._parameter_dimensions
+        return op_name.endswith("scatter-add") or tuple(sorted(value.shape.dimensions)) in self.parameter_shapes
 
     def _is_logits(self, value: Value, phase: Phase) -> bool:
         dimensions = value.shape.dimensions
@@ -233,7 +233,7 @@ class Kinds:
             return True
         if in_scope(op_name):
             return False  # inside a numbered layer, where a side may equal the vocabulary by chance
-        if tuple(sorted(dimensions)) in self._parameter_dimensions:
+        if tuple(sorted(dimensions)) in self.parameter_shapes:
             return False  # the embedding itself in another type
         return not self._vocabularies.isdisjoint(dimensions)
 

@@ -10,6 +10,7 @@ from xla_stalloc.lifetimes import Lifetimes
 # A name with a number: layers_3, block3, h.12, Dense_0 in a scope; ['layers'][3], .blocks[3] in an argument's name.
 _IN_SCOPE = re.compile(r"([A-Za-z][A-Za-z_]*?)[_.]?(\d+)$")
 _IN_ARGUMENT = re.compile(r"([A-Za-z_]\w*)(?:['\"]?\])?\[(\d+)\]|['\".]([A-Za-z][A-Za-z_]*?[_]?\d+)(?:['\"\].\[]|$)")
+_DIGIT = re.compile(r"\d")
 _SCOPE_OF = re.compile(r"^(?:transpose|jvp|vmap|remat|checkpoint|rematted_computation)\((.*)\)$")
 _LISTS = re.compile(r"layer|block|stage|expert|cell|(^|_)h$|encoder|decoder", re.IGNORECASE)
 _NAMES = re.compile(r"[A-Za-z_]\w*")
@@ -24,9 +25,11 @@ def in_scope(op_name: str) -> str:
 
     The outermost scope that is numbered; ``""`` if there is none. The last part is the operation itself.
     """
-    parts = op_name.split("/")[:-1]
-    for part in parts:
-        if part.startswith(("jit(", "pjit(", "xla_")):
+    path = op_name.rpartition("/")[0]
+    if not _DIGIT.search(path):
+        return ""
+    for part in path.split("/"):
+        if not _DIGIT.search(part) or part.startswith(("jit(", "pjit(", "xla_")):
             continue
         while inner := _SCOPE_OF.match(part):
             part = inner[1]

@@ -94,6 +94,10 @@ class Costs:
             return self.kernel(operation)
         return int(sent / self.card.link_bytes * 1e9) + _COLLECTIVE_NS
 
+    def flops(self, instruction: Instruction) -> int:
+        """Floating-point operations of the matrix products in an instruction, or in its fusion."""
+        return self._fused_flops(instruction.called[0]) if instruction.opcode == "fusion" else _dot_flops(instruction)
+
     def _roofline(self, flops: int, moved: int) -> int:
         return max(int(flops / self.card.flops * 1e9), int(moved / self.card.memory_bytes * 1e9), _KERNEL_NS)
 

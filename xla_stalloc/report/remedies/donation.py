@@ -1,13 +1,14 @@
-"""What a program could do to need less memory."""
+"""Arguments: copied although donated, donated in vain, or kept beside outputs that could take over their memory."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
 from xla_stalloc.hlo import Instruction, Module, Shape, ShapeIndex
-from xla_stalloc.lifetimes import Lifetimes
+from xla_stalloc.lifetimes.program import uses
 from xla_stalloc.report.donation import Place, array_places
 from xla_stalloc.report.model import Advice
+from xla_stalloc.report.remedies.subject import Subject
 from xla_stalloc.report.sources import shortened, source_of
 from xla_stalloc.scheduling.elide import avoidable_copies
 
@@ -15,8 +16,24 @@ _WORTH_SAYING = 0.1  # of the arguments and outputs: less than this that lives t
 _NAMED = 3  # readers of a copied argument that are named
 
 
-def copies(lifetimes: Lifetimes) -> Iterator[Advice]:
+def advice(subject: Subject) -> Iterator[Advice]:
+    """All about arguments."""
+    yield from copies(subject)
+    yield from unusable_donations(subject.module, subject.donated)
+    yield from live_together(subject)
+
+
+def without_lifetimes(module: Module, donated: Collection[Place]) -> Iterator[Advice]:
+    """What can be told of a module whose memory is not modelled."""
+    yield from unusable_donations(module, donated)
+
+
+def copies(subject: Subject) -> Iterator[Advice]:
     """Copies of donated arguments that another order makes unnecessary."""
+    lifetimes, record = subject.lifetimes, subject.planned
+    new_peak = None
+    if record is not None and subject.peak_bytes is not None:
+        new_peak = subject.peak_bytes - record.saved_bytes
     for copy in avoidable_copies(lifetimes):
         readers = sorted({source_of(reader) for reader in copy.readers})
         forced = f", because it is still read at {_some(readers)}" if readers else ""
@@ -26,6 +43,9 @@ def copies(lifetimes: Lifetimes) -> Iterator[Advice]:
             f"{forced}. Planning removes the copy by reading first, then writing",
             bytes=copy.copy.shape.byte_size,
             source=readers[0] if readers else source_of(copy.copy),
+            new_peak_bytes=new_peak,
+            moves_peak=subject.moves(new_peak),
+            how="" if new_peak is None else "planned",
         )
 
 
@@ -45,11 +65,13 @@ def unusable_donations(module: Module, donated: Collection[Place]) -> Iterator[A
             text=f"{_argument(parameter)}, {shape}, is donated, but {why}. It stays next to the outputs",
             bytes=shape.byte_size,
             source=source_of(parameter),
+            moves_peak=False,
         )
 
 
-def live_together(module: Module, donated: Collection[Place]) -> Iterator[Advice]:
-    """Arguments that are kept beside outputs."""
+def live_together(subject: Subject) -> Iterator[Advice]:
+    """Arguments that are kept beside outputs, and what donating those would save that an output matches."""
+    module, donated = subject.module, subject.donated
     parameters = module.entry.parameters
     kept = {
         place: parameters[place[0]].shape.at(place[1])
@@ -61,13 +83,20 @@ def live_together(module: Module, donated: Collection[Place]) -> Iterator[Advice
     if min(arguments, outputs) <= _WORTH_SAYING * max(arguments, outputs):
         return
     unmatched = [(part.element_type, part.dimensions) for part in free.values()]
-    saved = 0
-    for part in kept.values():
+    matched = list[Place]()
+    for place, part in kept.items():
         if (part.element_type, part.dimensions) in unmatched:
             unmatched.remove((part.element_type, part.dimensions))
-            saved += part.byte_size
+            matched.append(place)
+    saved = sum(kept[place].byte_size for place in matched)
+    safe = sum(kept[place].byte_size for place in _donatable(subject, matched))
+    new_peak = None if subject.peak_bytes is None else subject.peak_bytes - safe
     if saved:
         how = f"Donating those that are not needed afterwards (donate_argnums) could save up to {saved:,} bytes"
+        if new_peak is not None:
+            how += f": peak {new_peak:,}"
+        if safe < saved:
+            how += f", since {saved - safe:,} of them are still read when the output is written, and would be copied"
     else:
         how = "No argument has the shape of an output, so donation cannot help; smaller programs, one per output, can"
     yield Advice(
@@ -76,7 +105,34 @@ def live_together(module: Module, donated: Collection[Place]) -> Iterator[Advice
         f"{arguments + outputs:,} in all. {how}",
         bytes=min(arguments, outputs),
         source=source_of(module.entry.root),
+        new_peak_bytes=new_peak,
+        moves_peak=safe > 0 if new_peak is not None else None,
+        how="exact" if new_peak is not None else "",
     )
+
+
+def _donatable(subject: Subject, places: Collection[Place]) -> Iterator[Place]:
+    """The arguments whose last reader has run when an output of their type is first written: no copy is needed."""
+    lifetimes, module = subject.lifetimes, subject.module
+    time = {instruction.id: number for number, instruction in enumerate(lifetimes.schedule)}
+    written: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+    for index, part in _free_outputs(module).items():
+        for value in lifetimes.dataflow.at(module.entry.root, index):
+            when = time.get(value.instruction.id, 0) if value.instruction.opcode != "parameter" else -1
+            written.setdefault((part.element_type, part.dimensions), []).append(when)
+    for moments in written.values():
+        moments.sort()
+    values = {(v.instruction.parameter_number, v.index): v for v in subject.arguments}
+    for place in places:
+        argument = values.get(place)
+        if argument is None:
+            continue
+        last = max((time[user.id] for user, _, _ in uses(argument) if user.id in time), default=-1)
+        moments = written.get((argument.shape.element_type, argument.shape.dimensions), [])
+        later = [moment for moment in moments if moment >= last]
+        if later:
+            moments.remove(later[0])
+            yield place
 
 
 def _free_outputs(module: Module) -> dict[ShapeIndex, Shape]:
