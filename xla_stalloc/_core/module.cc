@@ -1,6 +1,7 @@
 // The Python face of the C++ kernels: one register function per source file.
 #include <nanobind/nanobind.h>
 
+#include "arena_binding.h"
 #include "assignment.h"
 #include "best_fit.h"
 #include "conflicts.h"
@@ -44,4 +45,5 @@ NB_MODULE(_core, m) {
   xla_stalloc::register_sections(m);
   xla_stalloc::register_sweep(m);
   xla_stalloc::register_ordered_fit(m);
+  xla_stalloc::register_arena(m);
 }
