@@ -241,3 +241,82 @@ def first_conflict(
     lower: _Int64, upper: _Int64, begin: _Int64, end: _Int64, owner: _Int64, same_slice_when_touching: bool
 ) -> tuple[int, int]:
     """Two buffers that overwrite each other, both -1 if there are none; see ``_core/conflicts.h``."""
+
+class ArenaInconsistency(RuntimeError):
+    """The arena's state contradicts itself: a block released twice, two that overlap, a dead canary."""
+
+class ArenaExecution:
+    """An execution that was announced; `slot` of the plan, or None if the plan does not know the program."""
+
+    @property
+    def slot(self) -> int | None: ...
+
+class ArenaStatistics:
+    """Counts of requests, and bytes; see ``plugins/arena/arena.h``."""
+
+    @property
+    def requests(self) -> int: ...
+    @property
+    def hits(self) -> int: ...
+    @property
+    def unknown_program(self) -> int: ...
+    @property
+    def unknown_index(self) -> int: ...
+    @property
+    def unfit(self) -> int: ...
+    @property
+    def occupied(self) -> int: ...
+    @property
+    def in_gaps(self) -> int: ...
+    @property
+    def in_overflow(self) -> int: ...
+    @property
+    def failures(self) -> int: ...
+    @property
+    def live_blocks(self) -> int: ...
+    @property
+    def in_use_bytes(self) -> int: ...
+    @property
+    def peak_in_use_bytes(self) -> int: ...
+    @property
+    def reserved_bytes(self) -> int: ...
+    @property
+    def peak_reserved_bytes(self) -> int: ...
+    @property
+    def largest_free_bytes(self) -> int: ...
+
+class Arena:
+    """One region from which a job's allocations are served; made by ``xla_stalloc.plan.job.JobPlan.arena``."""
+
+    def __init__(
+        self,
+        height: int,
+        cycle: int,
+        programs: NDArray[np.uint64],
+        run_slots: _Int64,
+        repeats: NDArray[np.uint8],
+        slot_blocks: _Int64,
+        offsets: _Int64,
+        sizes: _Int64,
+        addresses: int,
+        capacity: int,
+        granularity: int,
+        memory: bool,
+        pipeline: int,
+        idle_fraction: float,
+        shadow: bool,
+        poison: bool,
+        red_zone: int,
+    ) -> None: ...
+    def begin(self, program: int) -> ArenaExecution: ...
+    def request(self, execution: ArenaExecution, index: int, bytes: int, alignment: int = 64) -> int | None: ...
+    def release(self, offset: int) -> None: ...
+    def trim(self) -> int: ...
+    def statistics(self) -> ArenaStatistics: ...
+    def why_not(self, bytes: int) -> str: ...
+    @property
+    def base(self) -> int: ...
+    def replay(
+        self, operations: NDArray[np.uint8], first: NDArray[np.uint64], bytes: NDArray[np.uint64]
+    ) -> _Int64:
+        """Runs a job's events (``Trace.arena_events``); the offset of each request, -1 if it was not served."""

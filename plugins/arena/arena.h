@@ -26,7 +26,8 @@ struct Inconsistency : std::logic_error {
 };
 
 struct Options {
-  uint32_t pipeline = 2;      // executions that may be in flight at once
+  // Executions that may begin before a block that is not planned is given back: it is kept out of their addresses.
+  uint32_t pipeline = 8;
   double idle_fraction = 0.01;  // of the bytes in use at their peak: what may stay committed though nothing uses it
   // The debug mode.
   bool shadow = false;        // a second account of what is live, which shares nothing with the first

@@ -97,8 +97,7 @@ uint64_t Committed::decommit(uint64_t begin, uint64_t end, uint64_t enough) {
       continue;
     }
     // From the top, so that what stays lies low.
-    const uint64_t wanted = round_up(enough - gone, pages_.granularity());
-    if (wanted < to - from) from = to - wanted;
+    if (enough - gone < to - from) from = std::max(from, to - round_up(enough - gone, pages_.granularity()));
     pages_.decommit(from, to - from);
     gone += to - from;
     range = ranges_.erase(range);

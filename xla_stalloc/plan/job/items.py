@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from xla_stalloc.packing import HeapItem
+from xla_stalloc.packing import Problem
 from xla_stalloc.plan.job.cycle import Runs, runs_of
 from xla_stalloc.plan.job.trace import NEVER, Executions, Trace
 
 ALIGNMENT = 64
 """Bytes; what every device allocation of XLA is aligned to, at least."""
-_MOST_TURNS = 4  # of the cycle, until the plan itself repeats
+MOST_TURNS = 4
+"""Of the cycle, until the plan itself comes back to the same addresses."""
 _MOST_SLOTS = 8  # of a run in the cycle: what outlives so many executions is kept by the user, and never comes back
 
 
@@ -25,15 +26,17 @@ class Items:
         runs: of the plan: those before the cycle, then the cycle, `turns` times.
         turns: of the cycle, after which a plan comes back to the same addresses.
         run_slots: int64[runs], executions after which a run comes back to the same addresses.
+        repeats: bool[runs], whether a run was seen to have more executions than slots.
         slot_blocks: int64[slots], items of each slot.
         sizes: int64[items], bytes, multiples of `ALIGNMENT`; 0 for one that overlaps itself however many turns it
-            gets, and is left to the arena.
+            gets: the user keeps it, and the arena finds a place for it.
         item: int64[requests], which item each request of the trace belongs to.
     """
 
     runs: Runs
     turns: int
     run_slots: NDArray[np.int64]
+    repeats: NDArray[np.bool_]
     slot_blocks: NDArray[np.int64]
     sizes: NDArray[np.int64]
     item: NDArray[np.int64]
@@ -66,10 +69,10 @@ class _Keys:
         return np.asarray(first[run] + position % self.slots[run])
 
 
-def items_of(trace: Trace) -> Items:
+def items_of(trace: Trace, turns: int = 1) -> Items:
     """Groups the requests of a trace by what the arena will know them by: run, slot, index.
 
-    Every run starts with one slot, and the cycle with one turn. Where two lives of one item overlap, as those of the
+    Every run starts with one slot, and the cycle with `turns`. Where two lives of one item overlap, as those of the
     outputs of step k and k + 1 do, the run gets more slots, or the cycle more turns, until they no longer do.
 
     Raises:
@@ -77,7 +80,7 @@ def items_of(trace: Trace) -> Items:
     """
     executions = trace.executions
     runs = runs_of(executions.program)
-    keys = _Keys(runs, np.repeat(np.arange(len(runs.program)), runs.length))
+    keys = _Keys(runs, np.repeat(np.arange(len(runs.program)), runs.length), turns if runs.period else 1)
     keys.slots = np.ones(keys.plan_runs, np.int64)
     longest = _longest(keys)
     while True:
@@ -91,16 +94,22 @@ def items_of(trace: Trace) -> Items:
     sizes = np.zeros(int(slot_blocks.sum()), np.int64)
     np.maximum.at(sizes, item, np.maximum(executions.bytes, 1))
     sizes = -(-sizes // ALIGNMENT) * ALIGNMENT
-    sizes[item[broken]] = 0
-    return Items(runs, keys.turns, keys.slots, slot_blocks, sizes, item)
+    sizes[item[_alike(executions, broken, runs)]] = 0
+    return Items(runs, keys.turns, keys.slots, keys.slots < _executions(keys), slot_blocks, sizes, item)
+
+
+def _executions(keys: _Keys) -> NDArray[np.int64]:
+    """int64[runs of the plan]: the most executions that any of a run's repetitions has."""
+    executions = np.ones(keys.plan_runs, np.int64)
+    np.maximum.at(executions, keys.plan_run(np.arange(len(keys.runs.program))), keys.runs.length)
+    return executions
 
 
 def _longest(keys: _Keys) -> NDArray[np.int64]:
     """int64[runs of the plan]: the most slots that a run can use."""
-    longest = np.ones(keys.plan_runs, np.int64)
-    np.maximum.at(longest, keys.plan_run(np.arange(len(keys.runs.program))), keys.runs.length)
+    executions = _executions(keys)
     in_cycle = np.arange(keys.plan_runs) >= keys.plan_runs - keys.runs.period * keys.turns
-    return np.where(in_cycle, np.minimum(longest, _MOST_SLOTS), longest)
+    return np.where(in_cycle, np.minimum(executions, _MOST_SLOTS), executions)
 
 
 def _item_of(executions: Executions, keys: _Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -117,6 +126,14 @@ def _overlapping(executions: Executions, item: NDArray[np.int64]) -> NDArray[np.
     return order[1:][same & (executions.end[order[:-1]] > executions.start[order[1:]])]
 
 
+def _alike(executions: Executions, broken: NDArray[np.int64], runs: Runs) -> NDArray[np.int64]:
+    """The requests of the cycle with the program and index of one of these: what is kept once is kept every time."""
+    program = executions.program[executions.execution]
+    pair = program * (int(executions.index.max(initial=0)) + 1) + executions.index
+    start = runs.first[runs.cycle] if runs.period else 0
+    return np.flatnonzero(np.isin(pair, pair[broken]) & (executions.execution >= start))
+
+
 def _widen(keys: _Keys, executions: Executions, broken: NDArray[np.int64], longest: NDArray[np.int64]) -> bool:
     """More slots for the runs of these requests, and if there is an execution for each already, more turns."""
     wanting = np.unique(keys.plan_run(keys.run_of[executions.execution[broken]]))
@@ -124,22 +141,23 @@ def _widen(keys: _Keys, executions: Executions, broken: NDArray[np.int64], longe
     if len(wider):
         keys.slots[wider] = np.minimum(keys.slots[wider] * 2, longest[wider])
         return True
-    if keys.runs.period == 0 or keys.turns == _MOST_TURNS:
+    if keys.runs.period == 0 or keys.turns >= MOST_TURNS:
         return False
     keys.turns += 1
     keys.slots = np.concatenate((keys.slots, keys.slots[-keys.runs.period :]))
     return True
 
 
-def heap_items(executions: Executions, items: Items) -> list[HeapItem]:
-    """What has to be packed; the id of each is its number."""
+def problem_of(executions: Executions, items: Items) -> Problem:
+    """What has to be packed: one buffer for each request that is planned, those of one item colocated."""
     last = int(max(executions.start.max(initial=0), executions.end[executions.end != NEVER].max(initial=0))) + 1
-    order = np.lexsort((executions.start, items.item))
-    starts = executions.start[order].tolist()
-    ends = (np.minimum(executions.end[order], last) - 1).tolist()
-    edges = np.searchsorted(items.item[order], np.arange(len(items.sizes) + 1)).tolist()
-    return [
-        HeapItem(size, tuple(zip(starts[begin:end], ends[begin:end], strict=True)), number)
-        for number, (size, begin, end) in enumerate(zip(items.sizes.tolist(), edges, edges[1:], strict=False))
-        if size > 0
-    ]
+    planned = items.sizes[items.item] > 0
+    item = items.item[planned]
+    several = np.bincount(item, minlength=len(items.sizes)) > 1
+    return Problem(
+        lower=executions.start[planned],
+        upper=np.minimum(executions.end[planned], last),
+        size=items.sizes[item],
+        alignment=np.array(ALIGNMENT),
+        group=np.where(several[item], item, -1),
+    )

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xla_stalloc import _core
-from xla_stalloc.packing import best_fit, first_fit, verify_placement
-from xla_stalloc.plan.job.items import ALIGNMENT, Items, heap_items, items_of
+from xla_stalloc.packing import Placement, solve
+from xla_stalloc.plan.job.items import ALIGNMENT, MOST_TURNS, Items, items_of, problem_of
 from xla_stalloc.plan.job.trace import Trace, program_key
 
 SCHEMA = 1
@@ -97,7 +97,7 @@ class JobPlan:
         capacity: int = _LARGEST_REGION,
         granularity: int = 4096,
         memory: bool = False,
-        pipeline: int = 2,
+        pipeline: int = 8,
         idle_fraction: float = 0.01,
         shadow: bool = False,
         poison: bool = False,
@@ -110,7 +110,7 @@ class JobPlan:
             capacity: bytes that the simulated device has.
             granularity: bytes of a page of the simulated device.
             memory: host memory behind the addresses.
-            pipeline: executions that may be in flight at once.
+            pipeline: executions that may begin before a block that is not planned is given back: it keeps out of theirs.
             idle_fraction: of the most bytes in use: what may stay reserved though nothing lives there.
             shadow: debug: a second account of what is live.
             poison: debug: overwrite what is released.
@@ -194,49 +194,46 @@ class JobPlan:
         return cls.from_json(text, os.fspath(path))
 
 
-def plan_job(trace: Trace, context: Mapping[str, str] | None = None) -> JobPlan:
+def plan_job(trace: Trace, context: Mapping[str, str] | None = None, seconds: float = 3.0) -> JobPlan:
     """Plans the addresses of a job from a trace of it.
 
     Args:
         trace: of a few iterations, or declared; what comes before the cycle is planned too.
         context: what else has to be the same for the plan to be used.
+        seconds: of the search for a lower packing; it stops at the lower bound.
 
     Raises:
         TraceError: the trace contradicts itself.
         PlacementError: the plan is wrong; it should not happen.
     """
-    executions = trace.executions
-    items = items_of(trace)
-    heap = heap_items(executions, items)
-    packed = best_fit(heap, ALIGNMENT)
-    bound = _most_live(heap)
-    if packed.height > bound:
-        lower = first_fit(heap, ALIGNMENT, bound)
-        packed = lower if lower is not None and lower.height < packed.height else packed
-    verify_placement(heap, packed.offsets, packed.height, ALIGNMENT)
+    items, placement = _packed(trace, 1, seconds)
+    # Where steps in flight use several places in turns, the cycle closes only after a multiple of their number.
+    for turns in range(items.turns + 1, MOST_TURNS + 1 if items.runs.period else 0):
+        if placement.optimal:
+            break
+        wider = _packed(trace, turns, seconds)
+        if wider[1].height < placement.height:
+            items, placement = wider
     offsets = np.zeros(len(items.sizes), np.int64)
-    offsets[[item.id for item in heap]] = packed.offsets
+    planned = items.sizes[items.item] > 0
+    offsets[items.item[planned]] = placement.offsets
     return JobPlan(
         programs=tuple(trace.programs[number] for number in _programs(items)),
         cycle=items.runs.cycle if items.runs.period else 0,
         run_slots=items.run_slots,
-        repeats=_repeats(items),
+        repeats=items.repeats,
         slot_blocks=items.slot_blocks,
         offsets=offsets,
         sizes=items.sizes,
-        height=packed.height,
-        lower_bound=bound,
+        height=placement.height,
+        lower_bound=placement.lower_bound,
         context=dict(context or {}),
     )
 
 
-def _most_live(heap: list[Any]) -> int:
-    sizes = np.repeat([item.size for item in heap], [len(item.lives) for item in heap]).astype(np.int64)
-    lives = np.array([life for item in heap for life in item.lives], np.int64).reshape(-1, 2)
-    times = np.concatenate((lives[:, 0], lives[:, 1] + 1))
-    changes = np.concatenate((sizes, -sizes))
-    order = np.lexsort((changes, times))
-    return int(np.cumsum(changes[order]).max(initial=0))
+def _packed(trace: Trace, turns: int, seconds: float) -> tuple[Items, Placement]:
+    items = items_of(trace, turns)
+    return items, solve(problem_of(trace.executions, items), seconds)
 
 
 def _programs(items: Items) -> list[int]:
@@ -244,12 +241,6 @@ def _programs(items: Items) -> list[int]:
     once = runs.program[: runs.cycle] if runs.period else runs.program
     cycle = runs.program[runs.cycle : runs.cycle + runs.period]
     return [*once.tolist(), *np.tile(cycle, items.turns).tolist()]
-
-
-def _repeats(items: Items) -> NDArray[np.bool_]:
-    """A run of the cycle goes on for as long as its program does; what comes before happens as often as it did."""
-    before = items.runs.cycle if items.runs.period else len(items.runs.program)
-    return np.arange(len(items.run_slots)) >= before
 
 
 def _of_json(raw: Any) -> JobPlan:
