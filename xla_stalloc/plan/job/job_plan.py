@@ -110,7 +110,7 @@ class JobPlan:
             capacity: bytes that the simulated device has.
             granularity: bytes of a page of the simulated device.
             memory: host memory behind the addresses.
-            pipeline: executions that may begin before a block that is not planned is given back: it keeps out of theirs.
+            pipeline: executions that may begin before an unplanned block is given back: it keeps out of theirs.
             idle_fraction: of the most bytes in use: what may stay reserved though nothing lives there.
             shadow: debug: a second account of what is live.
             poison: debug: overwrite what is released.
