@@ -116,14 +116,14 @@ def _item_of(executions: Executions, keys: _Keys) -> tuple[NDArray[np.int64], ND
     slot = keys.slot()[executions.execution]
     blocks = np.zeros(int(keys.slots.sum()), np.int64)
     np.maximum.at(blocks, slot, executions.index + 1)
-    return (np.cumsum(blocks) - blocks)[slot] + executions.index, blocks
+    return np.asarray((np.cumsum(blocks) - blocks)[slot] + executions.index), blocks
 
 
 def _overlapping(executions: Executions, item: NDArray[np.int64]) -> NDArray[np.int64]:
     """The requests that come while an earlier block of the same item still lives."""
     order = np.lexsort((executions.start, item))
     same = item[order[1:]] == item[order[:-1]]
-    return order[1:][same & (executions.end[order[:-1]] > executions.start[order[1:]])]
+    return np.asarray(order[1:][same & (executions.end[order[:-1]] > executions.start[order[1:]])])
 
 
 def _alike(executions: Executions, broken: NDArray[np.int64], runs: Runs) -> NDArray[np.int64]:
