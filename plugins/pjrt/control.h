@@ -69,3 +69,19 @@ struct stalloc_memory {
 };
 // 0 if there never was such a device.
 STALLOC_EXPORT int stalloc_read_memory(int64_t device, stalloc_memory* memory);
+
+// A plan of a job, as tables: runs of programs, the slots of each run (in order), the blocks of each slot (in order).
+struct stalloc_plan {
+  uint64_t height, cycle, runs, slots, blocks;
+  const uint64_t *run_programs, *run_slots, *run_repeats, *slot_blocks, *block_offsets, *block_bytes;
+};
+// Serves host memory of `devices` devices from arenas of that many bytes of addresses each. `debug`: with canaries,
+// poison on free, and a second account of what lives. Returns "" or what is wrong with the plan.
+STALLOC_EXPORT const char* stalloc_serve(uint32_t devices, uint64_t bytes, const stalloc_plan* plan, int debug);
+
+struct stalloc_arena {
+  uint64_t requests, hits, unknown_program, unknown_index, unfit, occupied, in_gaps, in_overflow, failures, live_blocks,
+      in_use_bytes, peak_in_use_bytes, reserved_bytes, peak_reserved_bytes;
+};
+// 0 if no arena serves that device.
+STALLOC_EXPORT int stalloc_read_arena(uint32_t device, stalloc_arena* figures);
