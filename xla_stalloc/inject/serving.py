@@ -125,4 +125,4 @@ def figures(device: int = 0) -> dict[str, int]:
     read = Arena()
     if not native.library().stalloc_read_arena(ctypes.c_uint32(device), ctypes.byref(read)):
         raise ServingError(f"no arena serves device {device}")
-    return {name: int(getattr(read, name)) for name, _ in Arena._fields_}
+    return {str(field[0]): int(getattr(read, field[0])) for field in Arena._fields_}
