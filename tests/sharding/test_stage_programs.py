@@ -145,8 +145,8 @@ def test_what_is_live_in_the_loop_is_what_was_simulated(
     for start, device, task in order:
         loop.run(task)
         live = jax.live_arrays()
-        handed = {id(leaf) for leaf in jax.tree.leaves(loop.in_hand())}
-        counted = [a for a in live if id(a) not in before | handed and a.devices() == {jax.devices()[device]}]
+        others = before | {id(leaf) for leaf in jax.tree.leaves(loop.in_hand())}
+        counted = [a for a in live if id(a) not in others and a.devices() == {jax.devices()[device]}]
         times, bytes = simulation.memory(device)
         expected = bytes[np.searchsorted(times, start, side="right") - 1]
         assert sum(array.nbytes for array in counted) == expected, task
