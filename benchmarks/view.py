@@ -24,7 +24,13 @@ import click
 from xla_stalloc.cli import terminal
 
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-_OPTIONS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--use-angle=swiftshader")
+_OPTIONS = (
+    "--headless=new",
+    "--window-size=1500,1000",
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--use-angle=swiftshader",
+)
 _IDLE = "return Boolean(window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle)"
 
 
@@ -40,7 +46,6 @@ def main(layers: int, source: str | None, copies: str, as_json: bool) -> None:
     with tempfile.TemporaryDirectory() as folder, terminal.progress() as bar:
         bar.add_task("compiling and drawing", total=None)
         file = source or _compile(layers, Path(folder) / "step.pb")
-        browser = _browser()
         for count in map(int, copies.split(",")):
             page = Path(folder) / f"map{count}.html"
             started = time.perf_counter()
@@ -55,11 +60,9 @@ def main(layers: int, source: str | None, copies: str, as_json: bool) -> None:
                     "boxes": drawn["buffers"],
                     "command_seconds": round(seconds, 2),
                     "page_bytes": page.stat().st_size,
-                    "open_seconds": round(_open(browser, page), 2) if browser else None,
+                    "open_seconds": _open(page),
                 }
             )
-        if browser:
-            browser.quit()
     if as_json:
         click.echo(json.dumps(rows))
     else:
@@ -104,13 +107,18 @@ def _browser() -> Any:
     return browser
 
 
-def _open(browser: Any, page: Path) -> float:
-    """Seconds until everything is drawn."""
+def _open(page: Path) -> float | None:
+    """Seconds until everything is drawn, in a browser that has drawn nothing yet."""
+    browser = _browser()
+    if browser is None:
+        return None
     started = time.perf_counter()
     browser.get(page.as_uri())
     while not browser.execute_script(_IDLE):
         time.sleep(0.01)
-    return time.perf_counter() - started
+    seconds = time.perf_counter() - started
+    browser.quit()
+    return round(seconds, 2)
 
 
 if __name__ == "__main__":

@@ -31,12 +31,13 @@ def export(source: str, form: str, path: str, name: str | None, plan: bool, as_j
     SOURCE is what `analyze` takes.
     """
     from xla_stalloc import hlo
+    from xla_stalloc.plan.planner import without_garbage_collection
     from xla_stalloc.report.exports import export as written_for
     from xla_stalloc.report.map.boxes import memory_map
     from xla_stalloc.report.map.planned import planned_map
 
     try:
-        with terminal.progress() as bar:
+        with terminal.progress() as bar, without_garbage_collection():
             bar.add_task(f"reading {source}", total=None)
             module = hlo.open(source, name=name)
             drawn = planned_map(module) if plan else memory_map(module)

@@ -42,10 +42,11 @@ def view(
     """
     if not (page_path or png_path):
         raise click.UsageError("give a file to write: -o map.html, --png map.png, or both")
+    from xla_stalloc.plan.planner import without_garbage_collection
     from xla_stalloc.report.map.arena import aligned, arena
     from xla_stalloc.report.map.boxes import memory_map
 
-    with terminal.progress() as bar:
+    with terminal.progress() as bar, without_garbage_collection():
         task = bar.add_task("reading", total=None)
         modules = _modules(sources, name)
         bar.update(task, description="drawing")
